@@ -18,8 +18,9 @@ and the unjudged documents among the first 10 of bm25 and dense("minilm") for 15
 
 Without these options it prints a JSON line for each table: how many answers have a grade, what they say by NIST's grade,
 agreement (also with each grade weighted to its share of all of DL19's judgments), self-agreement, probes, the gate, and
-what the labels add to an estimate, what re-ranking does, and what the model says of the unjudged documents. For the estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with
-replacement, --judged of them judged by NIST; the interval should hold the mean over all topics in 95%.
+what the labels add to an estimate, what re-ranking does, and what the model says of the unjudged documents. For the
+estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with replacement, --judged of
+them judged by NIST; the interval should hold the mean over all topics in 95%.
 """
 
 from __future__ import annotations

@@ -151,9 +151,9 @@ def test_a_mean_and_a_verdict_that_disagree_are_told_of_groups_and_cannot_of_dat
     for comparison in (of_groups, of_datasets):
         assert [s.system for s in comparison.standings] == ["a", "b"]
     assert of_groups.pairs[0].difference > 0 > of_datasets.pairs[0].difference
-    told = "a and b are ordered otherwise by their means than by their logarithms"
-    assert told in shown("compare", [of_groups])
-    assert told not in shown("compare", [of_datasets])
+    sentence = "a and b are ordered otherwise by their means than by their logarithms"
+    assert sentence in shown("compare", [of_groups])
+    assert sentence not in shown("compare", [of_datasets])
 
 
 def test_weir_eval_prints_the_geometric_mean(tmp_path, capsys):

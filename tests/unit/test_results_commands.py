@@ -222,9 +222,8 @@ def test_the_judged_rate_of_rows_is_the_measure():
     assert str(note).startswith("note: 75.0% of the first 10 documents are judged;")
     assert str(note) in note.whole
     assert "condensed(nDCG@10)" in note.whole
-    half = score_run(
-        qrels, Run.of({"q1": {"a": 2.0, "x": 1.0}}), ["AP"]
-    )  # of what is returned, as an audit counts
+    # The note is of what is returned, as an audit counts.
+    half = score_run(qrels, Run.of({"q1": {"a": 2.0, "x": 1.0}}), ["AP"])
     assert half.judged_at_10 == 0.25
     for notes in (row_notes(result_rows(half, "d", "s")), half.notes()):
         assert any(

@@ -44,7 +44,7 @@ def test_a_record_is_never_rewritten(tmp_path, collection, monkeypatch):
 
 
 def test_a_record_that_an_earlier_version_wrote_is_sound(tmp_path):
-    """Its key and its checksum are the ones of then; with another it would be damaged, and made again."""
+    """Key and checksum are those that 0.2.0 gives it; with others it would be damaged, and made again."""
     record = {"format": 2, "stage": "run", "name": "bm25", "key": "5b1499a9c9",
               "declared": {"k": 10, "system": {"system": "bm25", "b": 0.4}}, "inputs": [["index", "indexes/bm25-0"]],
               "files": {}, "made": {"when": "2026-11-01"}, "cost": {"seconds": 1.5},

@@ -138,7 +138,6 @@ def regression_queries(*targets: str | Path, out: str | Path, collection: Places
 
 
 def _one_subject(targets: Sequence[str | Path], collection: Places) -> Subject:
-    from weir.errors import BadValue
     from weir.experiment.audit_subjects import subjects_of
 
     subjects = subjects_of(targets, places_of(collection))
@@ -165,22 +164,15 @@ def relabel(
     from weir.core.qrels import Qrels
     from weir.core.rounding import counted
     from weir.core.scores import Note
-    from weir.errors import BadValue
     from weir.experiment.audit_subjects import subjects_of
     from weir.files.write import write_qrels
-    from weir.labels.pools import (
-        collection_of_sheet,
-        judged_anew,
-        labels_of_new_queries,
-        read_sheet,
-        relabelled,
-    )
+    from weir.labels.pools import about_sheet, judged_anew, labels_of_new_queries, read_sheet, relabelled
     from weir.measures.measure import parse_measure
 
     new, ungraded = (judged, 0) if isinstance(judged, Qrels) else read_sheet(Path(judged))
     subjects = subjects_of(targets, places_of(collection))
-    named = "" if isinstance(judged, Qrels) else collection_of_sheet(Path(judged))
-    subjects = judged_anew([one for one in subjects if one.name == named] or subjects, new)
+    name = None if isinstance(judged, Qrels) else about_sheet(Path(judged)).get("subject")
+    subjects = judged_anew([one for one in subjects if one.name == name] or subjects, new)
     if out is not None and len(subjects) != 1:
         raise BadValue(f"judgments are written of one collection; found {len(subjects)}")
     rows: list[Relabelled] = []

@@ -179,7 +179,7 @@ def compare_shown(
         finished_cells,
         largest_k,
         system_titles,
-        unscored_systems,
+        systems_without_scores,
         with_collections,
     )
     from weir.stats.compare import ComparisonMethod, compare_scores, relabelled
@@ -210,7 +210,7 @@ def compare_shown(
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)
         remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, chosen, baseline)]
-        remarks += unscored_systems(Path(qrels), finished, datasets)
+        remarks += systems_without_scores(Path(qrels), finished, datasets)
         notes = (*map(Note, remarks), *cell_notes(cells))
         if factors is not None:
             studies = study_cells(cells, factor_names(factors), chosen, how)

@@ -250,12 +250,14 @@ def _cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
 ) -> tuple[list[ResultCell], tuple[Note, ...]]:
     """The cells of a results folder that are wanted, and notes on what cannot be read or has no scores."""
-    from weir.experiment.results import chosen_cells, damaged_records, finished_cells, unscored_systems
+    from weir.experiment.results import chosen_cells, damaged_records, finished_cells, systems_without_scores
 
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     root, finished = Path(folder), finished_cells(Path(folder))
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
-    return cells, tuple(map(Note, (*damaged_records(root), *unscored_systems(root, finished, datasets))))
+    return cells, tuple(
+        map(Note, (*damaged_records(root), *systems_without_scores(root, finished, datasets)))
+    )
 
 
 def reproduce(

@@ -360,17 +360,16 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 def judged_or_not(dataset: Dataset) -> Dataset:
     """The collection, taken as unjudged where it has no judgments, or a file of them without rows.
 
-    Not where it needs them for candidates, nor where another file beside it looks like judgments: asking for judgments
-    then says what is read. Raises FormatError for judgments that cannot be read.
+    Not where it needs them for candidates, nor where another file of its folder is called like judgments: asking for
+    judgments then says what is read. Raises FormatError for judgments that cannot be read.
     """
     layout = dataset.layout
-    beside = layout.root if layout.root.is_dir() else layout.root.parent
-    if layout.candidates == "judged":
+    if layout.candidates == "judged" or (layout.qrels and len(dataset._judgments)):
         return dataset
-    if layout.qrels:
-        return dataset if len(dataset._judgments) else replace(dataset, unjudged=True)
-    named = (path for path in beside.glob("qrel*") if path.is_file() or any(path.iterdir()))
-    return dataset if next(named, None) is not None else replace(dataset, unjudged=True)
+    alike = layout.root.glob("qrel*") if layout.root.is_dir() and not layout.qrels else ()
+    if any(path.is_file() or any(path.iterdir()) for path in alike):
+        return dataset
+    return replace(dataset, unjudged=True)
 
 
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:

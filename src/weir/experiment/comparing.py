@@ -395,8 +395,7 @@ def gate_inputs(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
     rules = ScoringRules.of(
-        collection,
-        conventions or (parse_conventions(first.conventions) if first else DEFAULT),
+        collection, conventions or (parse_conventions(first.conventions) if first else DEFAULT)
     )
     systems_of: list[list[SystemScores]] = []
     for path in sides:

@@ -114,11 +114,9 @@ class Cell:
         if stored is None:
             return None
         rows, names = self._known(stored[0]), [str(m) for m in self._computed(measures)]
-        return (
-            (stored[0], [rows[name] for name in names])
-            if rows is not None and rows.keys() >= {*names}
-            else None
-        )
+        if rows is None or not rows.keys() >= {*names}:
+            return None
+        return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
         """Do what is missing of the cell; returns as `finished`.

@@ -359,20 +359,22 @@ def damaged_records(root: Path) -> list[str]:
     return problems
 
 
-def unscored_systems(root: Path, cells: Sequence[ResultCell], datasets: Sequence[str] = ()) -> list[str]:
+def systems_without_scores(
+    root: Path, cells: Sequence[ResultCell], datasets: Sequence[str] = ()
+) -> list[str]:
     """Sentences on systems whose rankings stand in a results folder, and that no judgments have scored.
 
     cells: those of the folder that have scores; datasets: the collections that are looked at, by default all.
     """
     scored = {(cell.dataset, cell.system) for cell in cells}
-    unscored: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
     for folder in sorted(path.parent for path in root.glob(f"*/*/{RECORD}")):
         if next(folder.glob(SCORES), None) is not None and next(folder.glob(f"{SCORES}l"), None) is None:
             for cell in _cells_in(folder):
                 if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
-                    unscored.setdefault(cell.dataset, []).append(cell.system)
+                    lacking.setdefault(cell.dataset, []).append(cell.system)
     remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
-    return [f"{name}: rankings without scores of {', '.join(of)}: {remedy}" for name, of in unscored.items()]
+    return [f"{name}: rankings without scores of {', '.join(of)}: {remedy}" for name, of in lacking.items()]
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:

@@ -149,7 +149,7 @@ def hole_study(
         column[at[is_hole]] = labels.grade[is_hole]
         grades[by] = column
     if np.isnan(list(grades.values())).any(axis=0).all():
-        everyone = " and by ".join(_article(by) for by in grades)
+        everyone = " and by ".join(_labeller(by) for by in grades)
         raise BadValue(
             f"none of the {len(holes.query):,} unjudged documents is judged by {everyone}; write a sheet with weir "
             f"labels pool, and have it judged"
@@ -263,7 +263,7 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
         by_model = any(filled.by == "model" for one in study.found for filled in one.filled)
         both = any(len(one.filled) > 1 for one in study.found)
         parties = PARTIES if both else PARTIES[1:] if by_model else PARTIES[:1]
-        judges = [_article(by) for by in parties]
+        judges = [_labeller(by) for by in parties]
         shares = [[f"first {study.k}", "unjudged", f"relevant by {judges[0]}"]]
         if len(parties) > 1:
             shares[0] += [f"by {judges[1]}", "same verdict", "kappa"]
@@ -300,7 +300,7 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _article(by: str) -> str:
+def _labeller(by: str) -> str:
     """Who labelled, as a sentence names them."""
     return "the model" if by == "model" else by
 
@@ -316,7 +316,7 @@ def _ratio_shown(ratio: Ratio) -> str:
 def _order_shown(one: FilledOrder) -> str:
     pairs = "; ".join(f"{better} was above {worse}" for better, worse in one.turned)
     return (
-        f"order of systems by {_article(one.by)}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the "
+        f"order of systems by {_labeller(one.by)}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the "
         f"order now, {count(len(one.turned))} of {count(one.pairs)} pairs change places [{one.fewest:g}, {one.most:g}]"
         + (f": {pairs}" if pairs else "")
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from weir.core.strings import Float64, Ids, Int32
 from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
 from weir.files.text_files import read_toml
-from weir.labels.pools import ABOUT, SHEET, begins_as_sheet, judging_pool, open_sheet, read_sheet
+from weir.labels.pools import SHEET, about_sheet, begins_as_sheet, judging_pool, open_sheet, read_sheet
 from weir.models.chat import CachedChatClient
 from weir.models.checkpoints import check_least
 from weir.models.prompts import (
@@ -296,10 +295,7 @@ def pairs_of_sheet(
     queries = Ids.of(dict.fromkeys(line.query for line in lines))
     docs = Ids.of(dict.fromkeys(line.doc for line in lines))
     query, doc = queries.codes([line.query for line in lines]), docs.codes([line.doc for line in lines])
-    about: dict[str, Any] = {}  # how the sheet was made, if that stands beside it
-    with suppress(OSError, ValueError, RecursionError):
-        content = json.loads((sheet.parent / ABOUT).read_text(encoding="utf-8"))
-        about = content if isinstance(content, dict) else {}
+    about = about_sheet(sheet)
     people = read_sheet(sheet)[0] if any(line.grade for line in all_lines) else None
     systems = tuple(map(str, about.get("names", ())))
     if collection is not None:

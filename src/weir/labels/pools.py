@@ -6,9 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -241,13 +243,12 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
         yield SheetLine(number, query, doc, grade.strip(), query_text.strip(), " ".join(texts).strip())
 
 
-def collection_of_sheet(path: Path) -> str:
-    """The collection that the file beside a sheet says it was written for, "" where nothing does."""
-    about = path.with_name(ABOUT)
-    try:
-        return str(json.loads(about.read_text(encoding="utf-8"))["subject"]) if about.is_file() else ""
-    except (ValueError, KeyError, TypeError, OSError):
-        return ""
+def about_sheet(path: Path) -> dict[str, Any]:
+    """How a sheet was made, as the file beside it says (`subject`: the collection, `names`: systems); else empty."""
+    with suppress(OSError, ValueError, RecursionError):
+        content = json.loads(path.with_name(ABOUT).read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 def begins_as_sheet(path: Path) -> bool:

@@ -959,14 +959,14 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
-        means = [(c, {s.system: s.mean for s in c.standings}) for c in comparisons if c.geometric]
-        lines += [
-            f"{c.measure}, {c.group or c.dataset}: {pair.first} and {pair.second} are ordered otherwise by their means "
-            "than by their logarithms, of which the verdict is"
-            for c, of in means
-            for pair in c.pairs
-            if (of[pair.second] - of[pair.first]) * pair.difference < 0
-        ]
+        for c in (c for c in comparisons if c.geometric):
+            mean = {standing.system: standing.mean for standing in c.standings}
+            lines += [
+                f"{c.measure}, {c.group or c.dataset}: {pair.first} and {pair.second} are ordered otherwise by their "
+                "means than by their logarithms, of which the verdict is"
+                for pair in c.pairs
+                if (mean[pair.second] - mean[pair.first]) * pair.difference < 0
+            ]
     if m.interval == "two-level":
         lines.append(
             "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"

@@ -375,9 +375,7 @@ def factor_study_across(
     nothing = np.zeros((1, rows.shape[1]))
     pairs = np.array([(number, len(rows)) for number in range(len(rows))])
     p = p_values(method.test, np.concatenate([rows, nothing]), pairs, Draws(method.draws, method.seed))
-    corrected, equal_p = (
-        adjusted(values_of, method.correct) for values_of in (p, equivalences(rows, method))
-    )
+    corrected, equal_p = adjusted(p, method.correct), adjusted(equivalences(rows, method), method.correct)
     limits: list[list[float | None]] = [[None, None]] * len(contrasts)
     if (len(parts) if two_level else min(p.shape[1] for part in parts for p in part)) >= fewest(method.level):
         draws = Draws(RESAMPLES, method.seed)

@@ -64,9 +64,9 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
             if note not in shared:
                 notes.append(note.about(name) if several else note)
         if not math.isnan(one.judged_at_10):
-            zeros = one.conventions == "default"
-            answered = int(np.count_nonzero(one.answered)) if zeros else len(one.answered)
-            rates[name if several else ""] = _rate_of_answers(one.judged_at_10, len(one.answered), answered)
+            answered = int(np.count_nonzero(one.answered))
+            rate = _rate_of_answers(one.judged_at_10, len(one.answered), answered, one.conventions)
+            rates[name if several else ""] = rate
         if one.conventions != "default":
             conventions += map(Note, parse_conventions(one.conventions).sentences())
     return list(dict.fromkeys([*notes, *judged_notes(rates), *shared, *conventions]))
@@ -112,7 +112,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
     several = len({(r.system, r.dataset) for r in rows}) > 1
     rates = {
         f"{r.system} on {r.dataset}" if several else "": _rate_of_answers(
-            r.judged_at_10, r.queries, r.answered if r.conventions == "default" else r.queries
+            r.judged_at_10, r.queries, r.answered, r.conventions
         )
         for r in rows
         if r.judged_at_10 is not None
@@ -120,9 +120,13 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
     return [*notes, *judged_notes(rates, compared=False)]
 
 
-def _rate_of_answers(rate: float, queries: int, answered: int) -> float:
-    """The share of judged documents where something was returned, from a mean with 0 for queries without an answer."""
-    return rate * queries / answered if answered else rate
+def _rate_of_answers(rate: float, queries: int, answered: int, conventions: str) -> float:
+    """The share of judged documents where something was returned, from a mean with 0 for queries without an answer.
+
+    The mean itself where the conventions leave queries out of it.
+    """
+    of_all = "missing=" not in conventions and "empty=" not in conventions
+    return rate * queries / answered if answered and of_all else rate
 
 
 def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note]:

@@ -28,7 +28,7 @@ from weir.experiment.results import (
     largest_k,
     rows_with_groups,
     system_titles,
-    unscored_systems,
+    systems_without_scores,
 )
 from weir.measures import measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing
@@ -83,7 +83,7 @@ class Study:
         if not current:
             raise BadValue("; ".join(outdated))
         cells, depths = largest_k(current)
-        remarks = [*outdated, *depths, *unscored_systems(folder, finished, datasets)]
+        remarks = [*outdated, *depths, *systems_without_scores(folder, finished, datasets)]
         names = list(dict.fromkeys(cell.label for cell in cells))
         label_of = labels_of(labels, names)
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
