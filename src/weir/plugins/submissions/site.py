@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -428,7 +429,7 @@ def _rows(
     for row in rows:
         one = standing.get(row.system)
         rank = _cell("") if one is None else _cell(_range(one.best, one.worst), value=one.best)
-        ends = f"{short_score(row.low)}–{short_score(row.high)}"
+        ends = "–" if math.isnan(row.low) else f"{short_score(row.low)}–{short_score(row.high)}"
         cells = (
             _cell(short_score(row.mean), True, row.mean),
             _cell(ends, True),
