@@ -676,6 +676,48 @@ def compared_across(
     return replace(comparison, tallies=tuple(tallies))
 
 
+def verdicts_across(
+    datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
+) -> dict[tuple[str, str], Verdict]:
+    """What is said of the first of each two systems against the second, over the datasets that both have.
+
+    Arguments as of `across`, but that systems may lack datasets. One dataset alone is compared on its queries, several
+    by their means, corrected over all pairs together: where no system lacks any, the verdicts are those of
+    `compared_across`. Two systems that share fewer than two of several datasets have none.
+    """
+    method = method or ComparisonMethod()
+    if len(datasets) == 1:
+        [tables] = datasets.values()
+        pairs = compared(pooled(tables, tables[0].dataset), None, method).pairs
+        second = {(p.second, p.first): p.verdict for p in pairs}
+        return second | {(p.first, p.second): p.reversed.verdict for p in pairs}
+    names = tuple(dict.fromkeys(s for tables in datasets.values() for t in tables for s in t.systems))
+    values = np.full((len(names), len(datasets)), np.nan)
+    for column, (_, tables) in enumerate(sorted(datasets.items())):
+        parts = sorted(tables, key=lambda t: t.dataset)
+        for row, name in enumerate(names):
+            if all(name in t.systems for t in parts):
+                own = [t.values[[t.systems.index(name)]] for t in parts]
+                [values[row, column]] = means_of_parts(own, parts[0].geometric)
+    every = all_pairs(len(names))
+    shared = ~np.isnan(values[every[:, 0]] + values[every[:, 1]])
+    p, means = np.full(len(every), np.nan), np.zeros(len(every))
+    for columns in np.unique(shared, axis=0):
+        if columns.sum() > 1:
+            own = np.flatnonzero((shared == columns).all(axis=1))
+            of = np.nan_to_num(values[:, columns])
+            p[own] = p_values(method.test, of, every[own], Draws(method.draws, method.seed))
+            means[own] = [exact_mean(of[i]) - exact_mean(of[j]) for i, j in every[own].tolist()]
+    verdicts = dict[tuple[str, str], Verdict]()
+    for (i, j), mean, value in zip(
+        every.tolist(), means.tolist(), adjusted(p, method.correction), strict=True
+    ):
+        if not math.isnan(value):
+            verdicts[names[i], names[j]] = verdict_of(mean, value, math.nan, method.alpha)
+            verdicts[names[j], names[i]] = verdict_of(-mean, value, math.nan, method.alpha)
+    return verdicts
+
+
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
     """The parts of a dataset as one table over all their queries, in which every part weighs the same.
 
