@@ -355,7 +355,8 @@ def few_bounds(
     degrees = (n - 1 + drawn) ** 2 / (n - 1 + drawn**2 / freedom)
     errors = variances / (n + 2 * added)
     welch = float(errors.sum()) ** 2 / float(np.sum(errors**2 / (degrees + 2))) - 2
-    times = student_quantile((1 + level) / 2, min(freedom, max(float(degrees.min()), welch)))
+    degrees_used = min(freedom, max(float(degrees.min()), math.floor(10 * welch) / 10))
+    times = student_quantile((1 + level) / 2, degrees_used)
     reach = times * math.sqrt(float(errors.sum())) / len(n)
     low, high = centre - reach, centre + reach
     return (max(0.0, low), min(1.0, high)) if unit else (low, high)
