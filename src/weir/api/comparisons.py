@@ -19,6 +19,7 @@ from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, ru
 from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
+from weir.measures.measure import judged_by_default, no_direction_note
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -254,7 +255,9 @@ def compare_shown(
         studies = study_factors(of, factor_names(factors), chosen, how)
         return ShownComparison(ResultSet("factors", tuple(studies), notes), left_out=left_out)
     groups = None if by is None else query_groups(by, next(iter(scores.values())).queries, dataset)
-    comparisons = compare_scores(scores, name, baseline, how, groups)
+    comparisons = compare_scores(
+        scores, name, baseline, how, groups, [str(m) for m in measures_of(chosen)] if chosen else ()
+    )
     results = ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes)
     return ShownComparison(results, left_out=left_out)
 
@@ -653,14 +656,16 @@ def gate(
         grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
-        requested = requested or measures_of(scores.measures if scores else "nDCG@10")
+        requested = requested or measures_of(judged_by_default(scores.measures) if scores else "nDCG@10")
         usual = conventions or (scores.conventions if scores else DEFAULT)
         rules = ScoringRules.of(place_of(collection), conventions_of(usual))
         baseline, candidate = ([one] for one in _sides(first, (second, third), requested, rules))
         names = list(map(str, requested))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
     pairs = gate_cases((baseline, candidate), names, by, common, grounds)
-    return ResultSet("gate", tuple(gates(pairs.cases, allowed)), pairs.notes)
+    known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
+    not_gated = map(Note, no_direction_note(measure for measure in known if measure not in names))
+    return ResultSet("gate", tuple(gates(pairs.cases, allowed)), (*pairs.notes, *not_gated))
 
 
 def save_baseline(

@@ -14,9 +14,10 @@ from weir.core.short_names import short_names
 from weir.core.tables import SIGNS, Cell, Table, csv_text, layout_blocks, table_of, written
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
+from weir.measures.measure import best_of
 from weir.stats.compare import Comparison
 from weir.stats.power import reach_note
-from weir.stats.score_rows import BEST, JUDGED, UNRANKED, label_notes, long_table, shows_judged
+from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def labels_of(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
 class GridCell:
     """A system on a dataset by one measure.
 
-    mean: over queries, or over datasets; best: none of its dataset is higher; letters: of its tie groups there, ""
+    mean: over queries, or over datasets; best: none of its dataset is better; letters: of its tie groups there, ""
     where they are not known; verdict: better or worse than the baseline, "" for neither.
     """
 
@@ -169,7 +170,6 @@ def grid_tables(
         means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
     compared, tables = list(comparisons), []
     for measure, of_measure in means.items():
-        ranked = not measure.startswith(UNRANKED)
         datasets = list(dict.fromkeys(dataset for dataset, _ in of_measure))
         # A mean over datasets is over these: a group that is there as a whole stands for its members.
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
@@ -192,9 +192,9 @@ def grid_tables(
         for dataset in datasets:
             column = [of_measure.get((dataset, system)) for system in systems]
             defined = [mean for mean in column if mean is not None and not math.isnan(mean)]
-            best = max(defined) if ranked and len(defined) > 1 else None
+            best = best_of(measure, defined) if len(defined) > 1 else None
             letters, verdicts = dict[str, str](), dict[str, str]()
-            if ranked and dataset in by_column:
+            if dataset in by_column:
                 comparison = by_column[dataset]
                 letters = {s.system: s.letters for s in comparison.standings}
                 if comparison.baseline is not None:

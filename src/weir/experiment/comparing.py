@@ -50,6 +50,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
+from weir.measures.measure import judged_by_default
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -79,7 +80,7 @@ def compare_cells(
 ) -> list[Comparison]:
     """Compare the systems of finished cells, on each dataset and, where there are several, across them.
 
-    measures: by default all that the cells have. Datasets with one system are left out, and so are systems on a
+    measures: by default as `measures_wanted`. Datasets with one system are left out, and so are systems on a
     dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
     lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
     BadValue where no dataset has two systems, UnknownName for a measure that none has.
@@ -200,9 +201,11 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
+    """The names of the measures, by default `judged_by_default`; raises UnknownName for one that was not measured."""
     available = list(dict.fromkeys(measured))
-    names = [str(m) for m in measures_of(chosen)] if (chosen := tuple(measures)) else available
+    if not (chosen := tuple(measures)):
+        return judged_by_default(available)
+    names = [str(m) for m in measures_of(chosen)]
     for measure in names:
         if measure not in available:
             raise UnknownName("measure among these scores", measure, available)
@@ -389,7 +392,7 @@ def gate_inputs(
     if qrels is not None and all(path in saved or path.is_dir() for path in sides):
         raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
-    names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
+    names = [str(m) for m in measures] or judged_by_default(first.measures if first else ("nDCG@10",))
     folders = {path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir()}
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None

@@ -29,7 +29,7 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, parse_measure
+from weir.measures.measure import Measure, best_of, parse_measure
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_part_means
 
 if TYPE_CHECKING:
@@ -387,8 +387,6 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
 # Rows as tables: a line for each dataset, system and group of queries.
 
 JUDGED = "Judged@10"
-UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
-"""Measures of which more is not better, so that none is the best."""
 BEST = "* the best of its dataset"
 """What the star behind a mean says; it is no verdict."""
 
@@ -432,8 +430,8 @@ def long_table(rows: Sequence[Row]) -> Table:
             if "ties=bounds" in row.conventions:
                 lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
                 more += f" ties {score(lowest)}..{score(highest)}"
-            ranked = len(of_systems) > 1 and not measure.startswith(UNRANKED)
-            cells.append(Cell(score(row.mean), ranked and row.mean == max(of_systems), more=more))
+            best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
+            cells.append(Cell(score(row.mean), best, more=more))
         for measure in people:
             mean = line[measure].people if measure in line else None
             cells.append(Cell("-" if mean is None else score(mean)))

@@ -15,6 +15,7 @@ from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
 from weir.experiment.efficiency import Efficiency
 from weir.experiment.published import facts_table, published
+from weir.measures.measure import direction
 from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
 from weir.systems.expression import expression_tree
@@ -83,7 +84,7 @@ def paper_table(
     systems = list(dict.fromkeys(system for _, system in scores))
     if baseline not in systems:
         raise UnknownName("system to be the baseline", baseline, systems)
-    rows = [tuple(_row(scores, dataset, systems)) for dataset in datasets]
+    rows = [tuple(_row(scores, dataset, systems, direction(measure))) for dataset in datasets]
     averaged = [d for d in datasets if not _trained_on(scores, d, systems)]
     averages, against, above = [Cell("average")], [Cell(f"against {baseline}")], [Cell("higher / lower")]
     for system in systems:
@@ -115,17 +116,16 @@ def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[s
     return math.fsum(means) / len(means) if means else math.nan
 
 
-def _row(scores: Scores, dataset: str, systems: Sequence[str]) -> Iterable[Cell]:
-    there = sorted(
-        {round(scores[dataset, s].value, 6) for s in systems if (dataset, s) in scores}, reverse=True
-    )
+def _row(scores: Scores, dataset: str, systems: Sequence[str], way: int) -> Iterable[Cell]:
+    """The cells of a dataset; way: as `direction`, so that the best of a measure without one is not marked."""
+    there = sorted({-way * round(scores[dataset, s].value, 6) for s in systems if (dataset, s) in scores})
     yield Cell(dataset)
     for system in systems:
         one = scores.get((dataset, system))
         if one is None:
             yield Cell("–")
             continue
-        place = there.index(round(one.value, 6))
+        place = there.index(-way * round(one.value, 6))
         text = short_score(one.value) + (IN_DOMAIN if one.in_domain else "")
         yield Cell(text, best=place == 0 and len(there) > 1, second=place == 1, verdict=one.verdict)
 

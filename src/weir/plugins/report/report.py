@@ -23,11 +23,11 @@ from weir.plugins.report.sections import (
     concluded,
     not_concluded,
     questions,
-    rank_text,
     sections,
     tally,
 )
 from weir.plugins.report.study import Study
+from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
@@ -88,7 +88,7 @@ class Report:
                 ends = f"{short_score(one.low or 0)}–{short_score(one.high or 0)}" if known else ""
                 tallied = map(str, tally(study, measure, one.system))
                 counts = "baseline" if one.system == study.baseline else "/".join(tallied)
-                name, rank = markdown_escaped(study.label(one.system)), rank_text(one.best, one.worst)
+                name, rank = markdown_escaped(study.label(one.system)), rank_text(one, "–")
                 lines.append(f"| {rank} | {name} | {short_score(one.mean)} | {ends} | {counts} |")
         serious = [one for one in self.questions if one.severity == "serious"]
         lines += [""] * bool(serious)

@@ -34,6 +34,7 @@ from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
 from weir.experiment.results import stages_of
 from weir.files.runs import read_run
+from weir.measures.measure import direction
 from weir.models.verdicts import SCORED_KINDS
 from weir.plugins.report.paper import (
     CollectionFacts,
@@ -43,7 +44,7 @@ from weir.plugins.report.paper import (
     trained_on,
 )
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
-from weir.stats.compare import Comparison, compare_tables
+from weir.stats.compare import Comparison, compare_tables, rank_text
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 MOST_SENTENCES = 4
@@ -315,11 +316,6 @@ def leaderboard(study: Study) -> Section | None:
     return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
 
 
-def rank_text(best: int, worst: int) -> str:
-    """A range of ranks."""
-    return str(best) if best == worst else f"{best}–{worst}"
-
-
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
     """On how many datasets a system is better than the baseline, level with it, and worse."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
@@ -339,7 +335,7 @@ def standings_table(study: Study, whole: Comparison) -> Table:
             if one.system == study.baseline
             else map(str, tally(study, whole.measure, one.system))
         )
-        rank = rank_text(one.best, one.worst)
+        rank = rank_text(one, "–")
         lines.append([rank, study.label(one.system), short_score(one.mean), ends, one.letters, *counts])
     title = f"{whole.measure}, against {study.label(study.baseline)}"
     return table_of(lines, right=6, keys=2, title=title)
@@ -405,7 +401,8 @@ def cost(study: Study) -> Section | None:
                 pair = study.against(comparison, names[after], names[before])
                 return pair is not None and pair.verdict == "better"
 
-            drawn = replace(chart, points=points, front=front(points, separable))
+            way = direction(study.measures[0])
+            drawn = replace(chart, points=points, front=front(points, separable, way))
         charts.append(drawn)
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
@@ -729,7 +726,7 @@ def _one_collection(study: Study) -> Question | None:
     measure = study.measures[0]
     whole = study.across(measure)
     single = study.on(measure)
-    if whole is None or len(single) < 2:
+    if whole is None or len(single) < 2 or not direction(measure):
         return None
     leader = whole.standings[0].system
     others = {
@@ -755,7 +752,7 @@ def _one_collection(study: Study) -> Question | None:
     moved = [
         unit
         for n, unit in enumerate(units)
-        if common[int(np.argmax(np.delete(means, n, 0).mean(0)))] != leader
+        if common[int(np.argmax(direction(measure) * np.delete(means, n, 0).mean(0)))] != leader
     ]
     name = study.label(leader)
     if not others:
