@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
-from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores, judgment_marks
+from weir.core.origin import judgment_marks
+from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores
 from weir.datasets.load import query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_collection
 from weir.errors import BadValue, WeirError
@@ -722,10 +723,15 @@ def _scores_of_side(side: object) -> Scores | None:
 def _sides(
     qrels: object, pair: tuple[object, object], measures: tuple[Measure, ...], rules: ScoringRules
 ) -> list[SystemScores]:
-    """Baseline and candidate from values; Scores that stand for both are taken to be of the same judgments."""
+    """Baseline and candidate from values, as `_system`; two Scores are of the judgments that they know."""
     if all(isinstance(one, Scores) for one in pair):
         scores = [one for one in pair if isinstance(one, Scores)]
-        return [SystemScores("", {NAME: JudgedScores(one, judgments="as given")}) for one in scores]
+        marks = [one.origin.marks for one in scores]
+        known = all(marks)  # else they are taken to be of the same judgments
+        return [
+            SystemScores("", {NAME: JudgedScores(one, of if known else {}, "" if known else "as given")})
+            for one, of in zip(scores, marks, strict=True)
+        ]
     return [_system(qrels, one, measures, rules) for one in pair]
 
 
@@ -738,4 +744,4 @@ def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: Sc
         refuse_mismatched(qrels, run)
         run = evaluate(judgments, run, measures, rules.conventions, collection=rules.dataset)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else NAME
-    return SystemScores("candidate", {name: JudgedScores(run, judgment_marks(judgments))})
+    return SystemScores("candidate", {name: JudgedScores(run, run.origin.marks or judgment_marks(judgments))})

@@ -155,12 +155,12 @@ def grid_tables(
     """A table for each measure of the rows, datasets and systems in the order in which they first occur.
 
     The last column is the mean over datasets where there are several, for systems that have all of them; a group of
-    datasets that is there as a whole counts as one. comparisons: as `compare_cells` makes them; letters and verdicts
-    come from these. labels: names to show for systems. The last table is Judged@10, where it is known and no measure of
-    the rows.
+    datasets that is there as a whole counts as one, and so do the splits of a collection, whose means are averaged
+    first. comparisons: as `compare_cells` makes them; letters and verdicts come from these. labels: names to show for
+    systems. The last table is Judged@10, where it is known and no measure of the rows.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
-    titles = {r.system: r.title for r in rows if r.title}
+    titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
     chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
     short = short_names([titles.get(name, name) for name in systems], chosen)
     means: dict[str, dict[tuple[str, str], float]] = {}
@@ -174,15 +174,19 @@ def grid_tables(
         # A mean over datasets is over these: a group that is there as a whole stands for its members.
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
-        units = [name for name in datasets if name not in members]
-        last = units[0]
+        units: dict[str, list[str]] = {}
+        for name in datasets:
+            if name not in members:
+                units.setdefault(unit_of.get(name) or name, []).append(name)
+        last = datasets[-1]
         if len(units) > 1:
             last = f"mean of {len(units)} datasets"
             datasets.append(last)
             for system in systems:
-                parts = [of_measure[unit, system] for unit in units if (unit, system) in of_measure]
-                if len(parts) == len(units):
-                    of_measure[last, system] = math.fsum(parts) / len(parts)
+                parts = [[of_measure.get((d, system), math.nan) for d in of] for of in units.values()]
+                mean = math.fsum(math.fsum(of) / len(of) for of in parts) / len(parts)
+                if not math.isnan(mean):
+                    of_measure[last, system] = mean
         own = [c for c in compared if c.measure == measure]
         by_column = {c.dataset: c for c in own if c.unit != "datasets"}
         across = next((c for c in own if c.unit == "datasets"), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -158,7 +158,7 @@ def eval_command(
     if within:
         _within(by_name, by, rules.dataset, form == "json")
     elif per_query:
-        _per_query(by_name, form == "json")
+        say_per_query({(name,) * (len(by_name) > 1): one for name, one in by_name.items()}, form == "json")
     else:
         show(rows_shown(rows, display), display.form == "text")
     if within or per_query:
@@ -180,18 +180,18 @@ def eval_command(
         click.get_current_context().exit(2)
 
 
-def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
-    """Lines of measure, query and value, behind the name of the run where there are several."""
+def say_per_query(scored: Mapping[tuple[str, ...], Scores], as_json: bool) -> None:
+    """Print lines of measure, query and value after the system, or the dataset and the system, of each."""
     import json
 
     from weir.files.score_files import score_lines
 
-    for name, scores in scored.items():
-        head = [name] if len(scored) > 1 else []
+    for head, scores in scored.items():
         if as_json:
+            names = dict(zip(("dataset", "system")[2 - len(head) :], head, strict=True))
             lines = score_lines(scores)
-            by_system = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
-            click.echo("\n".join(by_system if head else lines))
+            named = (json.dumps(names | json.loads(line), ensure_ascii=False) for line in lines)
+            click.echo("\n".join(named if head else lines))
             continue
         ends = [scores.values]
         if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -12,10 +12,11 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.order import Ties
+from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.run import Run
-from weir.core.scores import JudgedScores, Note, Scores, SystemScores, judgment_marks
+from weir.core.scores import JudgedScores, Note, Scores, SystemScores
 from weir.core.strings import Ids
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load, query_groups
@@ -218,7 +219,7 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     Empty where there are not two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
-    unit_of, units = unit_names({t.dataset for t in tables}), dict[str, list[ScoreTable]]()
+    unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])
@@ -226,11 +227,14 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     return units
 
 
-def unit_names(datasets: Collection[str]) -> dict[str, str]:
-    """What each dataset counts as in a mean over datasets: a group that is there as a whole beside others is one."""
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if set(datasets) > set(g.members)]
+def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
+    """What each dataset counts as in a mean over datasets, by its collection: all splits of a collection are one, and
+    so is a group that is there as a whole beside others."""
+    units = {dataset: unit or dataset for dataset, unit in datasets.items()}
+    there = set(units.values())
+    whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]
     group_of = {member: group.name for group in reversed(whole) for member in group.members}
-    return {dataset: group_of.get(dataset, dataset) for dataset in datasets}
+    return {dataset: group_of.get(unit, unit) for dataset, unit in units.items()}
 
 
 # ----------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.frames import plain
+from weir.core.origin import apart
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
 from weir.core.rounding import change, count, effect, probability, score, share
@@ -149,7 +150,8 @@ class ScoreTable:
     columns are datasets, which then hold means as they are reported, the values on the queries of each, float64[K, Q]
     for each of its parts; strata: where columns
     are the queries of several parts that weigh the same, the values of each, not scaled; queries: what the
-    columns are, None where they are datasets; group: the group of queries that they are, "" for all.
+    columns are, None where they are datasets; group: the group of queries that they are, "" for all; unit_of: what the
+    dataset counts as in a mean over datasets, the collection whose split it is.
     """
 
     dataset: str
@@ -164,6 +166,7 @@ class ScoreTable:
     strata: tuple[Float64, ...] = ()
     queries: Ids | None = None
     group: str = ""
+    unit_of: str = ""
 
     def take(self, columns: Int64) -> ScoreTable:
         """The table of these queries alone, by number; raises BadValue for a table whose columns are datasets."""
@@ -324,6 +327,19 @@ class Comparison:
         return None
 
 
+def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
+    """Raise BadValue for scores by name that do not belong together: of other judgments or other conventions."""
+    (name, first), *others = scores.items()
+    for other, one in others:
+        reasons = apart(first.origin, one.origin)
+        if one.conventions != first.conventions:
+            reasons.append(f"by the conventions {first.conventions} and {one.conventions}")
+        if reasons:
+            raise BadValue(
+                f"{dataset}: {name} and {other} do not compare, being scores {' and '.join(reasons)}; score both alike"
+            )
+
+
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
     """The values of several systems on the queries for which all have one.
 
@@ -332,6 +348,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
+    refuse_apart(dataset, scores)
     first, *others = scores.values()
     order = first.id_order()
     names = first.queries.strings.take(order)
@@ -361,6 +378,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
         span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),
+        unit_of=first.origin.collection or dataset,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.core.origin import Origin
 from weir.core.qrels import Qrels
 from weir.core.results import result
 from weir.core.rounding import count, score
@@ -116,8 +117,8 @@ def p_mrr(
             "alone"
         )
     queries = Ids.of(names)
-    answered = np.array([_returned(run, n + signs[0]) and _returned(later, n + signs[1]) for n in names])
-    return Scores((P_MRR,), queries, np.array([values]), answered)
+    answered = [bool(_returned(run, n + signs[0]) and _returned(later, n + signs[1])) for n in names]
+    return Scores((P_MRR,), queries, np.array([values]), np.array(answered), origin=Origin(qrels))
 
 
 def _returned(run: Run, query: str) -> int:

@@ -18,6 +18,7 @@ from weir.core.strings import Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import direction
+from weir.stats.compare import refuse_apart
 from weir.stats.score_rows import system_notes
 from weir.stats.significance import exact_mean
 
@@ -89,6 +90,7 @@ def query_differences(
     for name, scores in zip(names, (first, second), strict=True):
         if not scores.answered.any():
             raise BadValue(f"{name} answers none of the {len(scores.queries)} judged queries")
+    refuse_apart(measure, dict(zip(names, (first, second), strict=True)))
     order = first.id_order()[::-1]
     at = second.queries.codes(first.queries.strings.take(order))
     a, b = first.of(measure)[order], np.where(at >= 0, second.of(measure)[at], np.nan)

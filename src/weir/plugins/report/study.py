@@ -150,7 +150,7 @@ class Study:
     @cached_property
     def unit_of(self) -> dict[str, str]:
         """What each dataset counts as in a mean over datasets."""
-        return unit_names(self.datasets)
+        return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:
