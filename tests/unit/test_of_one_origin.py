@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -204,3 +205,28 @@ def test_every_statement_of_a_folder_is_of_parts_that_belong_together(tmp_path_f
                     for s in (pair.first, pair.second)
                 ]
                 assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
+
+
+def test_why_explains_no_two_splits_by_a_rule_of_scoring(tmp_path):
+    """The judgments of each split are here and rankings differ in depth: still other queries are no rule."""
+    qrels = {split: {f"{split}{n}": {"d": 1, "e": 0} for n in range(6)} for split in ("dev", "test")}
+    root = tmp_path / "kb"
+    (root / "qrels").mkdir(parents=True)
+    (root / "corpus.jsonl").write_text(
+        '{"_id": "d", "text": "egg"}\n{"_id": "e", "text": "ham"}\n', encoding="utf-8"
+    )
+    names = [q for of in qrels.values() for q in of]
+    lines = [json.dumps({"_id": q, "text": "egg" if n % 2 else "ham"}) for n, q in enumerate(names)]
+    (root / "queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for split, of in qrels.items():
+        rows = [f"{q}\t{d}\t{g}" for q, grades in of.items() for d, g in grades.items()]
+        (root / "qrels" / f"{split}.tsv").write_text(
+            "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n", "utf-8"
+        )
+    for split in qrels:
+        weir.benchmark(f"{root}:{split}", "bm25", "RR", out=tmp_path / "results")
+    cells = sorted((tmp_path / "results").glob("*/bm25-*"))
+    assert len(cells) == 2
+    [why] = weir.why(*cells)
+    assert not why.effects
+    assert any("no rule of scoring" in note for note in why.notes)

@@ -607,6 +607,21 @@ def p_mrr(
     return falls(qrels_from(qrels), run_from(run), later, signs)
 
 
+def p_mrr_of_files(qrels: Path, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
+    """p-MRR of run files by name; signs: how identifiers end, as in -og:-changed, else raises BadValue; as `p_mrr`."""
+    from weir.files.runs import read_qrels, read_run
+    from weir.stats.paired_sets import p_mrr as falls
+
+    ends = signs.split(":")
+    if len(ends) != 2 or not all(ends):
+        raise BadValue(f"--p-mrr {signs}: expected how both identifiers end, such as -og:-changed")
+    judgments = read_qrels(qrels)
+    return {
+        name: falls(judgments, rules.ranked(read_run(run)), signs=(ends[0], ends[1]))
+        for name, run in zip(names_of_runs(runs), runs, strict=True)
+    }
+
+
 MAX_DROP = 0.01
 NAME = "the judged queries"
 
@@ -657,11 +672,10 @@ def gate(
         grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
-        requested = requested or measures_of(judged_by_default(scores.measures) if scores else "nDCG@10")
+        names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else ["nDCG@10"])
         usual = conventions or (scores.conventions if scores else DEFAULT)
         rules = ScoringRules.of(place_of(collection), conventions_of(usual))
-        baseline, candidate = ([one] for one in _sides(first, (second, third), requested, rules))
-        names = list(map(str, requested))
+        baseline, candidate = ([one] for one in _sides(first, (second, third), names, rules))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
     pairs = gate_cases((baseline, candidate), names, by, common, grounds)
     known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
@@ -721,7 +735,7 @@ def _scores_of_side(side: object) -> Scores | None:
 
 
 def _sides(
-    qrels: object, pair: tuple[object, object], measures: tuple[Measure, ...], rules: ScoringRules
+    qrels: object, pair: tuple[object, object], measures: Sequence[Measure | str], rules: ScoringRules
 ) -> list[SystemScores]:
     """Baseline and candidate from values, as `_system`; two Scores are of the judgments that they know."""
     if all(isinstance(one, Scores) for one in pair):
@@ -735,7 +749,9 @@ def _sides(
     return [_system(qrels, one, measures, rules) for one in pair]
 
 
-def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: ScoringRules) -> SystemScores:
+def _system(
+    qrels: object, run: object, measures: Sequence[Measure | str], rules: ScoringRules
+) -> SystemScores:
     """A ranking as `evaluate` takes it, scored; or its Scores, or a baseline that was saved."""
     if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
         return read_baseline(Path(run))

@@ -190,7 +190,7 @@ def grid_tables(
         own = [c for c in compared if c.measure == measure]
         by_column = {c.dataset: c for c in own if c.unit != "datasets"}
         across = next((c for c in own if c.unit == "datasets"), None)
-        if across is not None:
+        if across is not None and across.count == len(units):
             by_column[last] = across
         columns = []
         for dataset in datasets:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -43,25 +43,30 @@ class Origin:
         return self.saved if self.judgments is None else judgment_marks(self.judgments)
 
 
-def apart(first: Origin, second: Origin, queries: Sequence[str] = ()) -> list[str]:
-    """Why two scores belong in no statement together, in words that follow "they are"; [] where nothing is known.
+def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
+    """Why two scores belong in no statement together, in words that follow "they are"; [] as far as is known.
 
-    The one guard of comparisons, gates, means and explanations. queries: those that both have, whose judgments must be
-    the same; by default those that both know.
+    The one guard of comparisons, gates and explanations. paired: whether only queries that both have are looked at, as
+    pairs of values are; else all have to be the same, as for two means.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
     if first.digest and first.digest == second.digest:
         return []
     if first.marks and second.marks:
-        common = queries or [query for query in first.marks if query in second.marks]
-        anew = sorted(q for q in common if first.marks.get(q, "") != second.marks.get(q, ""))
+        common = first.marks.keys() & second.marks.keys()
+        anew = sorted(q for q in common if first.marks[q] != second.marks[q])
         names = ", ".join(anew[:_NAMED]) + (", ..." if len(anew) > _NAMED else "")
         count = f"{len(anew):,} quer{'y' if len(anew) == 1 else 'ies'}"
-        return [f"by other judgments of {count} ({names})"] if anew else []
+        if anew:
+            return [f"by other judgments of {count} ({names})"]
+        if paired or len(common) == len(first.marks) == len(second.marks):
+            return []
     places = [f"{one.collection}:{one.split}" for one in (first, second)]
     if first.collection and second.collection and places[0] != places[1]:
         return [f"of {places[0]} and of {places[1]}"]
+    if first.marks and second.marks:
+        return ["of other queries"]
     return ["by other judgments"] if first.digest and second.digest else []
 
 

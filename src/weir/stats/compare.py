@@ -57,7 +57,7 @@ def on_same_queries(
     ours, theirs = one.queries.tolist(), other.queries.tolist()
     shared = set(ours) & set(theirs)
     marked = bool(before.marks and after.marks)
-    anew = sorted(q for q in shared if before.marks[q] != after.marks[q]) if marked else []
+    anew = sorted(q for q in shared if before.marks.get(q) != after.marks.get(q)) if marked else []
     differences = []
     for where, queries in (
         ("only in the baseline", [q for q in ours if q not in shared]),

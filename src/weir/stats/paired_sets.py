@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.core.origin import Origin
+from weir.core.origin import Origin, judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.results import result
 from weir.core.rounding import count, score
@@ -116,9 +116,10 @@ def p_mrr(
             f"no pair of queries ending in '{signs[0]}' and '{signs[1]}' has a document that is relevant for the first "
             "alone"
         )
-    queries = Ids.of(names)
+    queries, mark = Ids.of(names), judgment_marks(qrels)
+    marks = {name: mark[name + signs[0]] + mark[name + signs[1]] for name in names}
     answered = [bool(_returned(run, n + signs[0]) and _returned(later, n + signs[1])) for n in names]
-    return Scores((P_MRR,), queries, np.array([values]), np.array(answered), origin=Origin(qrels))
+    return Scores((P_MRR,), queries, np.array([values]), np.array(answered), origin=Origin(saved=marks))
 
 
 def _returned(run: Run, query: str) -> int:
