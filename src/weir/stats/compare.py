@@ -759,10 +759,19 @@ def compared_by_group(
 # Tables.
 
 _PAIR_HEAD = ("pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
+ALONE = "an interval is of one difference alone, a verdict of all comparisons together"
+"""Why an interval may leave out 0 where nothing is separable."""
 FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
+
+
+def disagrees(pair: Pair) -> bool:
+    """Whether the interval of a difference and its verdict seem to say other things of 0."""
+    if pair.low is None or pair.high is None:
+        return False
+    return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
 
 
 def rank_text(standing: Standing, to: str = "-") -> str:
@@ -995,6 +1004,13 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
         for c in comparisons
         if not c.reach.possible
     )
+    if any(
+        disagrees(p)
+        for c in comparisons
+        for p in c.pairs
+        if p.verdict in ("not separable", "better", "worse")
+    ):
+        lines.append(f"{ALONE}, so that an interval may leave out 0 where the verdict is not separable")
     least = fewest(m.level)
     lines += [
         f"too few {unit} for an interval: {n}, at least {least} are needed; even the whole range of {n} holds the "

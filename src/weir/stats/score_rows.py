@@ -111,13 +111,18 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         )
     several = len({(r.system, r.dataset) for r in rows}) > 1
     rates = {
-        f"{r.system} on {r.dataset}" if several else "": _rate_of_answers(
-            r.judged_at_10, r.queries, r.answered, r.conventions
-        )
+        f"{r.system} on {r.dataset}" if several else "": rate
         for r in rows
-        if r.judged_at_10 is not None
+        if (rate := answered_rate(r)) is not None
     }
     return [*notes, *judged_notes(rates, compared=False)]
+
+
+def answered_rate(row: Row) -> float | None:
+    """The share of a row's first 10 documents that are judged where something was returned, as Elastic's judge rate."""
+    if row.judged_at_10 is None:
+        return None
+    return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
 
 
 def _rate_of_answers(rate: float, queries: int, answered: int, conventions: str) -> float:

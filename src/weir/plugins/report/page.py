@@ -54,7 +54,7 @@ VALUE_STEPS = 10_000
 """Steps between 0 and 1 in which scores are packed, as tables print them."""
 MISSING = 65_535
 SEVERITY_WORDS = {
-    "serious": ("serious finding", "serious findings"),
+    "serious": ("serious question", "serious questions"),
     "weakens": ("that weakens a claim", "that weaken a claim"),
     "note": ("note", "notes"),
     "checked": ("checked", "checked"),

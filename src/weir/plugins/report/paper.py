@@ -164,7 +164,11 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """What a table of collections says about one; copies: documents that repeat another's title and text."""
+    """What a table of collections says about one.
+
+    copies: documents whose title and text another has too, as Elastic counts them; beyond: those but for the first of
+    each, as Weir does, None where that is not known.
+    """
 
     name: str
     task: str
@@ -177,6 +181,7 @@ class CollectionFacts:
     words_per_query: float | None
     words_per_document: float | None
     copies: int | None
+    beyond: int | None = None
 
     @staticmethod
     def counted(card: CollectionCard) -> CollectionFacts:
@@ -184,7 +189,14 @@ class CollectionFacts:
         words = card.words_per_query, card.words_per_document
         counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
         return CollectionFacts(
-            card.name, card.task, card.domain, card.relevance, *counts, *words, card.copies
+            card.name,
+            card.task,
+            card.domain,
+            card.relevance,
+            *counts,
+            *words,
+            card.having_copies,
+            card.copies,
         )
 
     @staticmethod
@@ -220,11 +232,16 @@ def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: S
             + [f"{one.positive / one.queries:.2f}" if known else "–"]
             + ["–" if w is None else f"{w:.2f}" for w in (one.words_per_query, one.words_per_document)]
             + [f"{n:,}" if known else "–" for n in (one.positive, one.zero)]
-            + ["–" if one.copies is None else f"{one.copies:,}"]
+            + [
+                "–"
+                if one.copies is None
+                else f"{one.copies:,}" + (f" ({one.beyond:,})" if one.beyond else "")
+            ]
         )
-    return replace(table_of(lines, right=8, keys=4), title=title, notes=tuple(notes))
+    return replace(table_of(lines, right=8, keys=4), title=title, notes=(*notes, COPIES))
 
 
+COPIES = "copies: documents whose title and text another has too, as Elastic counts; in brackets all but the first of each"
 BEIR = "BEIR paper (arXiv:2104.08663v4)"
 PRINTED = {
     "BEIR table 3": ("system", f"{BEIR}, table 3: one query against a million documents of DBpedia, 2021"),

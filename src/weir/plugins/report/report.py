@@ -20,8 +20,6 @@ from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
     Question,
     Section,
-    concluded,
-    not_concluded,
     questions,
     sections,
     tally,
@@ -73,7 +71,7 @@ class Report:
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
-        for title, statements in (("can be concluded", concluded(study)), ("cannot", not_concluded(study))):
+        for title, (_, statements) in zip(("can be concluded", "cannot"), head.lists, strict=True):
             lines += [
                 f"- {title}: **{markdown_escaped(s.head)}** {markdown_escaped(s.text)}"
                 for s in statements[:3]
