@@ -241,7 +241,7 @@ def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: S
     return replace(table_of(lines, right=8, keys=4), title=title, notes=(*notes, COPIES))
 
 
-COPIES = "copies: documents whose title and text another has too, as Elastic counts; in brackets all but the first of each"
+COPIES = "copies: documents whose title and text another has too, as Elastic counts; in brackets but the first of each"
 BEIR = "BEIR paper (arXiv:2104.08663v4)"
 PRINTED = {
     "BEIR table 3": ("system", f"{BEIR}, table 3: one query against a million documents of DBpedia, 2021"),
