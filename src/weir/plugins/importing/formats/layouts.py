@@ -176,12 +176,16 @@ def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
     roles = roles_of(contents.columns, contents.roles, contents.path)
     grade = roles.get("grade", roles.get("score"))
-    used = {"query_id": roles["query_id"], "doc": roles["doc"], "grade": grade}
-    yield from (Used(role, name) for role, name in used.items() if name is not None)
+    query_id, document = roles.get("query_id", ""), roles.get("doc", "")
+    yield from (
+        Used(role, name)
+        for role, name in (("query_id", query_id), ("doc", document), ("grade", grade))
+        if name
+    )
     if grade is None:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
-        query, doc = plain(row.fields.get(roles["query_id"])), plain(row.fields.get(roles["doc"]))
+        query, doc = plain(row.fields.get(query_id)), plain(row.fields.get(document))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
