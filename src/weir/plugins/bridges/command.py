@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import datasets_option, systems_option
+from weir.cli.options import FOLDER, PATH, datasets_option, systems_option
 
 
 @click.command("export")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @click.option("--to", "form", type=click.Choice(["mteb", "hub", "ir-metadata"]), required=True,
               help="MTEB's results, a model's .eval_results/ on the hub, or runs with ir_metadata.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write into.")
+@click.option("-o", "--out", type=FOLDER, required=True, help="The folder to write into.")
 @datasets_option("Export this dataset or group; repeatable.")
 @systems_option("Export this system; repeatable.")
 @click.option(

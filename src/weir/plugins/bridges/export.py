@@ -16,7 +16,7 @@ from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, require
 from weir.experiment.results import ResultCell, finished_cells, stages_of
 from weir.experiment.stages import Stage, slug
-from weir.files.atomic import storing, write_json, write_text
+from weir.files.atomic import make_folder, write_json, write_text
 from weir.files.runs import read_run
 from weir.files.text_files import read_bytes, read_toml
 from weir.files.write import write_run
@@ -75,8 +75,7 @@ def _file_names(cells: Sequence[ResultCell]) -> list[str]:
 def _folder(*parts: Path | str) -> Path:
     """A folder, made where it is missing; raises StoreError."""
     folder = Path(*parts)
-    with storing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder
 
 
