@@ -295,8 +295,8 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
     """Write rankings as <folder>/<collection>/<system>.trec, each with the content of its records.
 
-    The folder of another split than test is called <collection>-<split>. results: a results folder, or finished cells of it. Raises as `write_annotated_run`, and StoreError when the disk
-    refuses.
+    The folder of another split than test is called <collection>-<split>. results: a results folder, or finished cells
+    of it. Raises as `write_annotated_run`, and StoreError when the disk refuses.
     """
     paths = []
     cells = cells_in(results)
