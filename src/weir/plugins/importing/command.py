@@ -6,16 +6,18 @@ from pathlib import Path
 
 import click
 
+from weir.cli.options import FOLDER, PATH
+
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--out", "output", required=True, type=click.Path(path_type=Path),
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--out", "output", required=True, type=FOLDER,
               help="The folder to write; an older import there is replaced, anything else is refused.")  # fmt: skip
 @click.option("--columns", default="", metavar="ROLE=COLUMN,...",
               help="Which column is which, as in query=q,doc=url,grade=ctr; a column by name or number.")  # fmt: skip
 @click.option("--as", "kinds", multiple=True, metavar="[FILE=]KIND",
               help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
-@click.option("--corpus", type=click.Path(path_type=Path),
+@click.option("--corpus", type=PATH,
               help="A collection whose documents resolve judgments by words; written too.")  # fmt: skip
 @click.option("--grades", default="", metavar="round|scale=N|threshold=X",
               help="Make grades whole; otherwise they are kept as they are.")  # fmt: skip

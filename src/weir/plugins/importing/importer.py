@@ -15,6 +15,7 @@ from weir.core.run import Run
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.layouts import ABOUT, REPORT, CollectionPart, find_layout
+from weir.files.paths import path_of
 from weir.files.records import read_documents
 from weir.files.text_files import Watch, unwatched
 from weir.files.write import write_qrels, write_run
@@ -313,7 +314,7 @@ def import_files(
     BadValue or FormatError where no file can be read, or one cannot and choices are strict, where the files together
     leave something open, and for a folder that holds something else.
     """
-    return import_request(request_for(paths, columns, as_kind, corpus, choices), Path(out))
+    return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
 
 def request_for(
@@ -326,7 +327,7 @@ def request_for(
     """The request of `import_files`; raises UnknownName or BadValue for unknown roles, readers and files."""
     roles = dict(columns or {})
     check_roles(roles)
-    listed = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+    listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
     if isinstance(as_kind, str):
         kinds = dict.fromkeys(listed, as_kind)
     else:
