@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, 
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import write_text
+from weir.files.paths import path_of
 
 # Per-query scores on disk: one JSON object per line at full precision.
 
@@ -80,7 +82,7 @@ _EXPECTED = "scores as Scores.save writes them, or scores-*.jsonl of a results f
 _OF_ORIGIN = ("digest", "collection", "split", "system", "depth")
 
 
-def write_scores_value(scores: Scores, path: Path | str) -> None:
+def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
     """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
     use = scores.labels
     labels = use and {
@@ -110,18 +112,18 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
             **{name: getattr(scores.origin, name) for name in _OF_ORIGIN},
         },
     }
-    write_text(Path(path), json.dumps(fields, ensure_ascii=False) + "\n")
+    write_text(path_of(path), json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 WRITE_SCORES.register(write_scores_value)
 
 
-def read_scores_value(path: Path | str) -> Scores:
+def read_scores_value(path: str | os.PathLike[str]) -> Scores:
     """Read what `write_scores_value` wrote, or the values of a results folder; raises FormatError for another file."""
-    if Path(path).suffix == ".jsonl":
-        return _stored_scores(Path(path))
+    if path_of(path).suffix == ".jsonl":
+        return _stored_scores(path_of(path))
     try:
-        fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        fields: dict[str, Any] = json.loads(path_of(path).read_text(encoding="utf-8"))
         labels = fields.get("labels")  # none in files of before there were labels, nor what follows
         if labels is not None:
             share = math.nan if labels["share"] is None else float(labels["share"])
