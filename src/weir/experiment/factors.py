@@ -101,7 +101,10 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
     if every and not every.lacking and (grid is None or len(every.factors) >= len(grid.factors)):
         grid = every
     # Of several kinds of parts the commonest may differ in more settings than all of them in kinds.
-    kinds = {name: tuple(map(_head, one)) for name, one in stages.items()}  # type: ignore[arg-type]
+    kinds = {
+        name: tuple(_head(part) for part in one if isinstance(part, (ast.Call, ast.Name)))
+        for name, one in stages.items()
+    }
     commonest = max(Counter(kinds.values()).items(), key=lambda one: one[1], default=((), 0))[0]
     alike = _grid({name: one for name, one in stages.items() if kinds[name] == commonest})
     if grid is not None and alike is not None and len(alike.factors) > len(grid.factors):

@@ -164,9 +164,9 @@ READ_SCORES.register(read_scores_value)
 def _origin(fields: dict[str, Any]) -> Origin:
     """Of what saved scores are; nothing is known of those of before there was an origin."""
     depth = fields.get("depth")
-    texts = {name: str(fields.get(name, "")) for name in _OF_ORIGIN[:-1]}
+    digest, collection, split, system = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-1])
     saved = {str(query): str(mark) for query, mark in fields.get("judgments", {}).items()}
-    return Origin(saved=saved, depth=None if depth is None else int(depth), **texts)
+    return Origin(None, digest, saved, collection, split, system, None if depth is None else int(depth))
 
 
 def _stored_scores(path: Path) -> Scores:

@@ -196,7 +196,8 @@ class LLMScorer:
         if unclear:
             kinds = ", ".join(f"{n} {kind}" for kind, n in unclear.items())
             cut = f"; cut: {task.cut:,}, a higher max_tokens allows longer answers" if task.cut else ""
-            message = f"{reranker}: {sum(unclear.values()):,} of {task.verdicts.total():,} answers hold no whole verdict "
+            parts = f"{sum(unclear.values()):,} of {task.verdicts.total():,}"
+            message = f"{reranker}: {parts} answers hold no whole verdict "
             message += f"({kinds}); what they name is used, and the documents that they leave out keep their order{cut}"
             warnings.warn(RankingWarning(message), stacklevel=2)
         flagged = task.flagged()
