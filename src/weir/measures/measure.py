@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from weir.core.expressions import syntax_tree
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.scores import MEASURE_NAME
@@ -308,7 +309,7 @@ def within_unit(name: str) -> bool:
 def _settings(inside: str | None) -> dict[str, object] | None:
     """The settings of a text such as "(gain='exp', rel=2)"; None where it is malformed."""
     try:
-        call = ast.parse(f"f{inside or '()'}", mode="eval").body
+        call = syntax_tree(f"f{inside or '()'}")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             return None
         settings = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}

@@ -56,7 +56,9 @@ def on_same_queries(
     ours, theirs = one.queries.tolist(), other.queries.tolist()
     shared = set(ours) & set(theirs)
     marked = bool(before.marks and after.marks)
-    anew = sorted(q for q in shared if before.marks[q] != after.marks[q]) if marked else []
+    # A query of stored scores may be one of no judgments.
+    marks = {q: (before.marks.get(q), after.marks.get(q)) for q in shared} if marked else {}
+    anew = sorted(q for q, (first, now) in marks.items() if first is None or first != now)
     differences = []
     for where, queries in (
         ("only in the baseline", [q for q in ours if q not in shared]),

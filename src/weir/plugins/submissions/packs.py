@@ -31,6 +31,7 @@ from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file
 from weir.files.downloads import extract
+from weir.files.json_record import read_json
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -242,7 +243,7 @@ def unpacked(path: Path, temporary: Path) -> Path:
 def _manifest(root: Path, path: Path) -> dict[str, Any]:
     """The manifest of a pack; raises FormatError for one of another layout."""
     try:
-        manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(root / MANIFEST)
         if manifest["weir submission"] != FORMAT:
             raise FormatError(path, f"a pack of format {manifest['weir submission']}", f"format {FORMAT}")
         files, cells = manifest["files"], manifest["cells"]
