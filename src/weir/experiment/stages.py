@@ -407,6 +407,8 @@ def parse_record(data: bytes, path: Path | str) -> Record:
         parts = (record.declared, record.made, record.cost, record.facts, record.made.get("packages", {}))
         if not all(isinstance(part, dict) for part in parts):
             raise TypeError("a part of it is no table")
+        if any("\0" in folder for _, folder in record.inputs):
+            raise ValueError("an input whose name no folder has")
     except FormatError as error:
         raise StoreError(str(error)) from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:

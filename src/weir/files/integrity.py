@@ -132,6 +132,8 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
     """Checksums of files from a JSON object; raises StoreError for anything else."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
+    if odd := next((name for name in value if "\0" in name), None):
+        raise StoreError(f"a checksum of the file {odd[:80]!r}, a name that no file has")
     return {str(name): Checksum.read(one) for name, one in value.items()}
 
 
