@@ -122,9 +122,9 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Leave out of errors what stands in a file that lies out of a folder, or whose link leads there.
+    """While a file is read: a FormatError quotes nothing of it where it lies, or its link leads, out of a folder.
 
-    Whoever named it may want it shown. folder: None where the user named the file.
+    Whoever named it may want it shown. folder: None where the user named the file. Raises FormatError.
     """
     try:
         yield
