@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
 
@@ -44,6 +45,7 @@ def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
     return several[0] if several else None
 
 
+@checked
 def align(
     dataset: str | Path,
     *others: str | Path,
@@ -63,6 +65,7 @@ def align(
     return ResultSet("align", (alignment(dataset, others, task, measure, results),))
 
 
+@checked
 def audits(
     *targets: str | Path,
     only: Iterable[str] = (),
@@ -87,6 +90,7 @@ def audits(
     return ResultSet("audit", tuple(audited_all(subjects, tuple(only), progress)))
 
 
+@checked
 def judging_pool(
     *targets: str | Path,
     out: str | Path | None = None,
@@ -146,6 +150,7 @@ def _one_subject(targets: Sequence[str | Path], collection: Places) -> Subject:
     return subjects[0]
 
 
+@checked
 def relabel(
     judged: str | Path | Qrels,
     *targets: str | Path,
@@ -192,6 +197,7 @@ def relabel(
     return ResultSet("relabel", tuple(rows), tuple(notes))
 
 
+@checked
 def subset(
     dataset: str | Path,
     docs: int,

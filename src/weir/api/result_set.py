@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.frames import plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
@@ -145,6 +146,7 @@ class ResultSet(Sequence[T], Generic[T]):
         text = self.shown("csv")
         return text if raw else printable_text(text)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results: JSON at full precision, or as the ending says .csv, .tex, .md or .html.
 
@@ -158,6 +160,7 @@ class ResultSet(Sequence[T], Generic[T]):
         write_text(Path(path), printable_text(text).rstrip("\n") + "\n")
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
         try:

@@ -241,7 +241,7 @@ class _Commands(click.Group):
         name = f"{self.prefix} {cmd_name}".strip()
         if name not in COMMANDS and name not in plugin_commands():
             sentence = GROUPS.get(name) or other_commands(self.prefix).get(cmd_name)
-            return sentence and _Commands(name, help=sentence, invoke_without_command=True,
+            return None if not sentence else _Commands(name, help=sentence, invoke_without_command=True,
                                           context_settings=SETTINGS, callback=_show_help)  # fmt: skip
         command = copy(load_command(name))  # so that the module's own is not changed by being called
         command.params = [*command.params, RAW]
