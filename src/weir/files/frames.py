@@ -203,7 +203,9 @@ def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any lib
 
 
 def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
-    if isinstance(value, _ByQuery) and not type(value).__module__.startswith("weir."):  # Scores have it as well
+    if isinstance(value, _ByQuery) and not type(value).__module__.startswith(
+        "weir."
+    ):  # Scores have it as well
         value = value.to_dict()
     if not isinstance(value, Mapping):
         raise BadValue(
