@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.frames import plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
@@ -147,6 +148,7 @@ class ResultSet(Sequence[T], Generic[T]):
         text = self.shown("csv")
         return text if raw else printable_text(text)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results: JSON at full precision, or as the ending says .csv, .tex, .md or .html.
 
@@ -161,6 +163,7 @@ class ResultSet(Sequence[T], Generic[T]):
         write_text(target, printable_text(text).rstrip("\n") + "\n")
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked_fields
 from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
@@ -324,6 +325,7 @@ def _silent(stage: str, done: int, total: int) -> None:
     """Watch nothing."""
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
@@ -521,7 +523,7 @@ def _require_parts(cell: Cell) -> None:
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return
-    from weir.systems.dense import DenseRetriever
+    from weir.systems.dense_search import DenseRetriever
 
     for part in parts_of(cell.system):
         if isinstance(part, DenseRetriever) and part.nearest is not None:

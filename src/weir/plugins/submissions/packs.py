@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, size
 from weir.core.scores import Note
@@ -113,6 +114,7 @@ class Verification:
     _repr_html_ = result_html
 
 
+@checked
 def pack_results(
     folder: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -197,6 +199,7 @@ def _name(root: Path, path: Path) -> str:
     return f"{RESULTS}/{path.resolve().relative_to(root.resolve()).as_posix()}"
 
 
+@checked
 def verify_pack(
     path: str | os.PathLike[str],
     *,
