@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.origin import judgment_marks
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores
 from weir.datasets.load import query_groups
@@ -57,6 +58,7 @@ def compare(qrels: object, *systems: object, measures: Measures = ..., baseline:
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
             factors: str | Iterable[str] | Literal[True], collection: Collection | Places = ...,
             datasets: Sequence[str] = ..., only: Sequence[str] = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
+@checked
 def compare(
     qrels: object,
     *systems: object,
@@ -264,6 +266,7 @@ def compare_shown(
     return ShownComparison(results, left_out=left_out)
 
 
+@checked
 def power(
     qrels: object,
     first: object,
@@ -307,6 +310,7 @@ def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
          collection: Collection = ...,
          conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
+@checked
 def diff(
     first: object,
     second: object,
@@ -347,6 +351,7 @@ def diff(
     return ResultSet("diff", (moves,))
 
 
+@checked
 def why(
     *results: object,
     published: str | None = None,
@@ -422,6 +427,7 @@ def _why_engine(
     return ResultSet("why-engine", (explain_engine(system(first), system(second), dataset, parsed),))
 
 
+@checked
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
@@ -440,6 +446,7 @@ def abstention(
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
 
 
+@checked
 def threshold(
     qrels: object,
     run: object,
@@ -551,8 +558,11 @@ def _scored(value: object) -> dict[str, Scores]:
         return dict(value)
     if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
         return {f"system {n}": one for n, one in enumerate(value, 1)}
+    found = f"{type(value).__name__} alone"
+    if isinstance(value, tuple):
+        found = " beside ".join(dict.fromkeys(type(one).__name__ for one in value)) + " without judgments"
     raise BadValue(
-        f"found {type(value).__name__} alone; rankings are compared against judgments: compare(qrels, systems)"
+        f"found {found}; rankings are compared against judgments, compare(qrels, systems), and Scores with Scores"
     )
 
 
@@ -581,6 +591,7 @@ def _scores_by_name(
     return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}
 
 
+@checked
 def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
     """Mean, worst, best and spread of each measure within groups of queries, averaged over the groups.
 
@@ -592,6 +603,7 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
     return ResultSet("within", tuple(within(GroupedScores.of(scores, query_groups(by, scores.queries)))))
 
 
+@checked
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
@@ -627,6 +639,7 @@ MAX_DROP = 0.01
 NAME = "the judged queries"
 
 
+@checked
 def gate(
     first: object,
     second: object,
@@ -684,6 +697,7 @@ def gate(
     return ResultSet("gate", tuple(gates(pairs.cases, allowed)), (*pairs.notes, *not_gated))
 
 
+@checked
 def save_baseline(
     path: FolderPath,
     results: object,

@@ -18,7 +18,9 @@ from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, 
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import write_text
+from weir.files.json_record import parse_json
 from weir.files.paths import path_of
+from weir.files.text_files import read_bytes
 
 # Per-query scores on disk: one JSON object per line at full precision.
 
@@ -123,7 +125,7 @@ def read_scores_value(path: str | os.PathLike[str]) -> Scores:
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
     try:
-        fields: dict[str, Any] = json.loads(path_of(path).read_text(encoding="utf-8"))
+        fields: dict[str, Any] = parse_json(read_bytes(path_of(path)), path)
         labels = fields.get("labels")  # none in files of before there were labels, nor what follows
         if labels is not None:
             share = math.nan if labels["share"] is None else float(labels["share"])
@@ -147,8 +149,6 @@ def read_scores_value(path: str | os.PathLike[str]) -> Scores:
             remarks=tuple(Note(str(text), str(details)) for text, details in fields.get("remarks", ())),
             origin=_origin(fields.get("origin", {})),
         )
-    except FileNotFoundError:
-        raise FormatError(path, "no such file", _EXPECTED) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise FormatError(path, "something else", _EXPECTED) from None
     shape = (len(scores.measures), len(scores.queries))
