@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from weir.argument_types import checked
 from weir.core.charts import (
     WIDE_PX,
     WIDTHS_PX,
@@ -26,7 +27,9 @@ from weir.core.charts import (
 )
 from weir.core.short_names import short_names
 from weir.errors import BadValue, UnknownName, require
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_bytes
+from weir.files.paths import path_of
+from weir.measures.measure import direction
 
 if TYPE_CHECKING:
     from weir.core.scores import Row
@@ -69,6 +72,7 @@ class Figure:
         drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
+    @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, as the ending says; a number stands behind the names of several.
 
@@ -77,7 +81,7 @@ class Figure:
         """
         if width not in WIDTHS_PX:
             raise UnknownName("width of a figure", width, WIDTHS_PX)
-        whole = Path(path)
+        whole = path_of(path)
         if whole.suffix not in (".svg", ".png", ".pdf"):
             raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
         names = [whole] if len(self.charts) == 1 else [
@@ -95,8 +99,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     if path.suffix != ".svg":
         vl_convert = require("vl_convert", "figures")
         data = vl_convert.svg_to_pdf(text) if path.suffix == ".pdf" else vl_convert.svg_to_png(text, scale=3)
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(data)
+    write_bytes(path, data)
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
@@ -256,7 +259,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                     "milliseconds of a query",
                     measure,
                     points,
-                    front(points),
+                    front(points, way=direction(measure)),
                 )
             )
         spread = [
@@ -279,12 +282,13 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
 
 
 def front(
-    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True
+    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """The points that no other beats, from left to right; separable: whether the step between two is."""
+    """The points that no other beats, from left to right; separable: whether the step between two is; way: as
+    `measures.measure.direction`, none where that is 0."""
     on_front: list[tuple[int, bool]] = []
-    for number in sorted(range(len(points)), key=lambda n: (points[n].x, -points[n].y)):
-        if not on_front or points[number].y > points[on_front[-1][0]].y:
+    for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
+        if not on_front or way * (points[number].y - points[on_front[-1][0]].y) > 0:
             on_front.append((number, not on_front or separable(on_front[-1][0], number)))
     return tuple(on_front)
 

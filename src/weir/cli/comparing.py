@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from weir.cli.options import (
+    NAME,
+    OUTPUT,
+    PATH,
     by_option,
     collection_option,
     dataset_names,
@@ -19,6 +23,10 @@ from weir.cli.options import (
 )
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show_result
 
+if TYPE_CHECKING:
+    from weir.core.scores import Scores
+    from weir.measures.evaluate import Conventions
+
 
 def _no_path(context: click.Context, option: click.Parameter, names: str | None) -> str | None:
     """The names behind --factors; what is there as a file or folder was not meant as such."""
@@ -27,8 +35,26 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
     return names
 
 
+def _by_pair(
+    paths: tuple[Path, ...],
+    pairs: str,
+    conventions: Conventions,
+    collections: tuple[str, ...],
+    measures: object,
+) -> dict[str, Scores]:
+    """p-MRR of run files by name; raises BadValue without judgments and two runs, and with other measures."""
+    from weir.api.auditing import place_of
+    from weir.api.comparisons import p_mrr_of_files
+    from weir.datasets.scoring_rules import ScoringRules
+    from weir.errors import BadValue
+
+    if len(paths) < 3 or measures:
+        raise BadValue("--p-mrr takes judgments and run files, and no other measure beside it")
+    return p_mrr_of_files(paths[0], paths[1:], pairs, ScoringRules.of(place_of(collections), conventions))
+
+
 @click.command("compare")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("paths", type=PATH, nargs=-1, required=True)
 @measures_option()
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
@@ -37,7 +63,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 @click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]", callback=_no_path,
               help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
-@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+@click.option("--collection", "collections", type=NAME, shell_complete=dataset_names, multiple=True,
               metavar="[NAME=]COLLECTION",
               help="The collection of the runs, a name or a path, whose rules hold (self-matches, candidates, queries "
                    "without an answer) and whose column --by may name; of a results folder where such a collection "
@@ -57,7 +83,10 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
-@click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
+@click.option("--p-mrr", "pairs", metavar="ORIGINAL:CHANGED",
+              help="Of QRELS and runs: by p-MRR, of queries under two instructions, whose identifiers end so, such as "
+                   "-og:-changed.")  # fmt: skip
+@click.option("-d", "--dataset", "datasets", type=NAME, shell_complete=dataset_names, multiple=True,
               help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
 @systems_option("Of a results folder: this system; repeatable.")
 @label_option
@@ -91,6 +120,7 @@ def compare_command(
     ties: str,
     missing: str,
     drop_self: bool,
+    pairs: str | None,
     datasets: tuple[str, ...],
     systems: tuple[str, ...],
     labels: tuple[str, ...],
@@ -125,12 +155,13 @@ def compare_command(
         raise BadValue("expected judgments and two or more runs, or one results folder")
     method = ComparisonMethod(test, correct or ("holm" if by is None else "bh"), interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
+    conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
     compared = compare_shown(
-        *paths,
+        *(paths if pairs is None else [_by_pair(paths, pairs, conventions, collections, measures)]),
         measures=measures,
         baseline=baseline,
         method=method,
-        conventions=Conventions(ties, missing, self_matches="drop" if drop_self else "keep"),
+        conventions=conventions,
         by=by,
         factors=factors,
         collection=collections,
@@ -147,7 +178,7 @@ def compare_command(
 
 
 @click.command("diff")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("paths", type=PATH, nargs=-1, required=True)
 @click.option(
     "-m",
     "--measure",
@@ -156,6 +187,7 @@ def compare_command(
 )
 @click.option(
     "--collection",
+    type=NAME,
     shell_complete=dataset_names,
     help="The collection, a name or a path: its texts are shown, and its rules hold for run files.",
 )
@@ -192,7 +224,7 @@ def diff_command(
 
 
 @click.command("why")
-@click.argument("results", nargs=-1, required=True)
+@click.argument("results", type=NAME, nargs=-1, required=True)
 @click.option(
     "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
 )
@@ -202,9 +234,10 @@ def diff_command(
     shell_complete=measure_names,
     help="A measure such as nDCG@10.  [default: the first that both have]",
 )
-@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score folders again with.")
+@click.option("--qrels", type=PATH, help="Judgments to score folders again with.")
 @click.option(
     "--collection",
+    type=NAME,
     shell_complete=dataset_names,
     help="The collection, a name or a path: of folders with the judgments, of run files with the rules that hold.  "
     "[default: as recorded]",
@@ -239,7 +272,7 @@ UNDECIDED = 3
 
 
 @click.command("gate")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True,
+@click.argument("paths", type=PATH, nargs=-1, required=True,
                 metavar="[QRELS] BASELINE CANDIDATE")  # fmt: skip
 @click.option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, metavar="MEASURE[:DROP]",
               help="A measure such as nDCG@10, with the drop that is accepted where it is another; repeatable.  "
@@ -250,7 +283,7 @@ UNDECIDED = 3
               help="How certain a pass and a failure must be.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
 @by_option
-@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+@click.option("--collection", "collections", type=NAME, shell_complete=dataset_names, multiple=True,
               metavar="[NAME=]COLLECTION",
               help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
                    "without an answer) and whose column --by may name; of results folders where such a collection "
@@ -261,15 +294,16 @@ UNDECIDED = 3
 @systems_option("Of results folders: this system; repeatable.")
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("--p-mrr", "pairs", metavar="ORIGINAL:CHANGED",
+              help="Of QRELS and runs: by p-MRR, of queries under two instructions, whose identifiers end so, such as "
+                   "-og:-changed.")  # fmt: skip
 @click.option("--allow-undecided", is_flag=True,
               help="Exit with 0 where no mean dropped by more but queries are too few to be sure.")  # fmt: skip
-@click.option("--save", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--save", type=OUTPUT, metavar="FILE",
               help="Write the scores of [QRELS] CANDIDATE as a baseline to commit, and gate nothing.")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--markdown", "form", flag_value="markdown", help="Tables for a pull request.")
-@click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML there."
-)
+@click.option("--junit", type=OUTPUT, metavar="FILE", help="Also write JUnit's XML there.")
 @notes_option
 def gate_command(
     paths: tuple[Path, ...],
@@ -283,6 +317,7 @@ def gate_command(
     common: bool,
     systems: tuple[str, ...],
     drop_self: bool,
+    pairs: str | None,
     allow_undecided: bool,
     save: Path | None,
     form: str | None,
@@ -304,7 +339,7 @@ def gate_command(
     from weir.api.comparisons import gate, save_baseline
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
-    from weir.files.atomic import write_text
+    from weir.files.atomic import is_stream, write_text
     from weir.measures import Measure, parse_measure
     from weir.measures.evaluate import DEFAULT, Conventions
     from weir.stats.gate import gate_junit, gate_outcome
@@ -328,14 +363,18 @@ def gate_command(
                               collection=place_of(collections), systems=systems, fetch=fetch)  # fmt: skip
         queries = sum(len(one.scores.queries) for one in saved.datasets.values())
         say(f"{save}: {saved.system} on {len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}, "
-            f"{queries:,} queries, {save.stat().st_size:,} bytes")  # fmt: skip
+            f"{queries:,} queries" + ("" if is_stream(save) else f", {save.stat().st_size:,} bytes"))  # fmt: skip
         return
     if not 2 <= len(paths) <= 3:
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
     third = paths[2] if len(paths) == 3 else None
     allowed = {str(measure): drops.get(str(measure), max_drop) for measure in parsed} if drops else max_drop
+    sides: tuple[Any, ...] = (paths[0], paths[1], third)
+    if pairs is not None:
+        of_pairs = _by_pair(paths, pairs, conventions or DEFAULT, collections, measures)
+        sides = (paths[0], *of_pairs.values())
     verdicts = gate(
-        paths[0], paths[1], third, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
+        *sides, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
         common=common, fetch=fetch, conventions=conventions, collection=collections, systems=systems,
     )  # fmt: skip
     say_notes(verdicts.notes(), notes)
@@ -350,9 +389,9 @@ def gate_command(
 
 
 @click.command("power")
-@click.argument("qrels", type=click.Path(path_type=Path))
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("qrels", type=PATH)
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
 @measures_option()
 @click.option("--effect", "effects", multiple=True, type=float,
               help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.options import (
+    NAME,
+    OUTPUT,
+    PATH,
     by_option,
     dataset_names,
     label_option,
@@ -33,15 +36,15 @@ from weir.cli.terminal import (
 
 if TYPE_CHECKING:
     from weir.core.run import Run
-    from weir.core.scores import Row, Scores
+    from weir.core.scores import Scores
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
     from weir.systems.fusion.fuse import Pool
 
 
 @click.command("eval")
-@click.argument("qrels", type=click.Path(path_type=Path))
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
+@click.argument("qrels", type=PATH)
+@click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN...")
 @measures_option()
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
 @by_option
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option(
     "--collection",
+    type=NAME,
     shell_complete=dataset_names,
     help="The collection of the run, a name or a path: its rules hold (self-matches, candidates, queries without an "
     "answer), what it makes of the scores is said, and --by may name its columns.",
@@ -117,6 +121,10 @@ def eval_command(
     for option, used in (("--per-query", per_query), ("--scorer", scorer is not None)):
         if used and form not in (None, "json"):
             raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
+    if within and pairs is not None:
+        raise BadValue(
+            "--p-mrr has a value for each pair of queries, which are in no group; leave out --within"
+        )
     for option, used in (("--scorer", scorer is not None), ("--p-mrr", pairs is not None)):
         if used and model_labels is not None:
             raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
@@ -153,12 +161,17 @@ def eval_command(
         rows = by_group(dataset_name, by_name, by, rules.dataset)
     elif by is None:
         rows = [row for name, scores in by_name.items() for row in result_rows(scores, dataset_name, name)]
+    by_pair: dict[str, Scores] = {}
     if pairs is not None:
-        rows += _paired(qrels, {names[run]: run for run in by_file}, pairs, rules)
+        from weir.api.comparisons import p_mrr_of_files
+
+        by_pair = p_mrr_of_files(qrels, list(by_file), pairs, rules)
+        rows += [row for name, scores in by_pair.items() for row in result_rows(scores, dataset_name, name)]
     if within:
         _within(by_name, by, rules.dataset, form == "json")
     elif per_query:
-        _per_query(by_name, form == "json")
+        for part in (by_name, by_pair):
+            say_per_query({(name,) * (len(part) > 1): one for name, one in part.items()}, form == "json")
     else:
         show(rows_shown(rows, display), display.form == "text")
     if within or per_query:
@@ -180,18 +193,18 @@ def eval_command(
         click.get_current_context().exit(2)
 
 
-def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
-    """Lines of measure, query and value, behind the name of the run where there are several."""
+def say_per_query(scored: Mapping[tuple[str, ...], Scores], as_json: bool) -> None:
+    """Print lines of measure, query and value after the system, or the dataset and the system, of each."""
     import json
 
     from weir.files.score_files import score_lines
 
-    for name, scores in scored.items():
-        head = [name] if len(scored) > 1 else []
+    for head, scores in scored.items():
         if as_json:
+            names = dict(zip(("dataset", "system")[2 - len(head) :], head, strict=True))
             lines = score_lines(scores)
-            by_system = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
-            click.echo("\n".join(by_system if head else lines))
+            named = (json.dumps(names | json.loads(line), ensure_ascii=False) for line in lines)
+            click.echo("\n".join(named if head else lines))
             continue
         ends = [scores.values]
         if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -223,26 +236,6 @@ def _within(by_name: dict[str, Scores], by: str | None, collection: Dataset | No
         show_tables(within_tables_of(groups))
 
 
-def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
-    """The rows of p-MRR; raises BadValue for signs that are not two."""
-    from weir.errors import BadValue
-    from weir.files.runs import read_qrels, read_run
-    from weir.stats.paired_sets import p_mrr
-    from weir.stats.score_rows import result_rows
-
-    signs = pairs.split(":")
-    if len(signs) != 2 or not all(signs):
-        raise BadValue(f"--p-mrr {pairs}: expected how both identifiers end, such as -og:-changed")
-    judgments = read_qrels(qrels)
-    return [
-        row
-        for name, run in runs.items()
-        for row in result_rows(
-            p_mrr(judgments, rules.ranked(read_run(run)), signs=(signs[0], signs[1])), qrels.name, name
-        )
-    ]
-
-
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:
     from weir.api.result_set import ResultSet
     from weir.files.runs import read_run
@@ -269,11 +262,11 @@ class Search:
 
 @click.command("fuse")
 @click.argument("method")
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--out", "output", type=click.Path(path_type=Path), required=True,
+@click.argument("runs", type=PATH, nargs=-1, required=True)
+@click.option("-o", "--out", "output", type=OUTPUT, required=True,
               help="The fused ranking; its ending says the format, as .trec, .trec.gz or .json.")  # fmt: skip
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
-@click.option("--fit", "qrels", type=click.Path(path_type=Path),
+@click.option("--fit", "qrels", type=PATH,
               help="Judgments to choose the method's open settings on, by cross-validation.")  # fmt: skip
 @click.option(
     "-m",

@@ -5,28 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from weir.cli.options import datasets_option, label_option, measures_option, notes_option, systems_option
+from weir.cli.options import (
+    FOLDER,
+    OUTPUT,
+    PATH,
+    datasets_option,
+    label_option,
+    measures_option,
+    notes_option,
+    systems_option,
+)
 from weir.cli.terminal import say, say_notes, show_tables
 
 
 @click.command("report")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="The page.  [default: report.html]")
+@click.argument("folder", type=PATH, default=Path("results"))
+@click.option("-o", "--out", type=OUTPUT, help="The page.  [default: report.html]")
 @click.option("--baseline", help="Compare with this system.  [default: bm25, or the first]")
 @measures_option("Report this measure; repeatable.")
 @datasets_option("Report this dataset or group; repeatable.")
 @systems_option("Report this system; repeatable.")
 @label_option
-@click.option("--figures", type=click.Path(path_type=Path), help="Write each chart into this folder.")
+@click.option("--figures", type=FOLDER, help="Write each chart into this folder.")
 @click.option("--figure-form", "endings", multiple=True, type=click.Choice(["svg", "png", "pdf"]),
               help="How charts are written; repeatable.  [default: svg]")  # fmt: skip
 @click.option("--figure-width", type=click.Choice(["page", "column"]), default="page", show_default=True,
               help="Of a figure: 7 inches, or a column of 3.33.")  # fmt: skip
-@click.option("--tables", type=click.Path(path_type=Path),
+@click.option("--tables", type=FOLDER,
               help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
 @click.option("--published", "publisher", metavar="NAME",
-              help="Instead of a folder, the table of published scores, such as 'BEIR paper'.")  # fmt: skip
+              help="Published scores, such as 'BEIR paper'; with those of FOLDER beside, if one is given.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
 @click.option("--no-audit", is_flag=True, help="Leave out the audit of the collections.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -61,8 +71,14 @@ def command(
     if publisher is not None:
         from weir.plugins.report.paper import published_table
         from weir.plugins.report.report import write_tables
+        from weir.plugins.report.study import Study
 
-        of = [published_table(publisher, name, baseline or "BM25") for name in measures or ("nDCG@10",)]
+        given = click.get_current_context().get_parameter_source("folder") is ParameterSource.COMMANDLINE
+        study = Study.of(folder, None, (), labels=labels) if given else None
+        of = [
+            published_table(publisher, name, baseline, datasets, systems, study)
+            for name in measures or ("nDCG@10",)
+        ]
         show_tables(of)
         if tables is not None:
             say(f"tables: {len(write_tables(of, tables, 'published'))} files in {tables}")
@@ -94,10 +110,8 @@ def command(
 
 
 @click.command("cite")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="A file to write.  [default: standard output]"
-)
+@click.argument("folder", type=PATH, default=Path("results"))
+@click.option("-o", "--out", type=OUTPUT, help="A file to write.  [default: standard output]")
 @measures_option("Cite this measure; repeatable.")
 @datasets_option("Cite this dataset or group; repeatable.")
 @systems_option("Cite this system; repeatable.")

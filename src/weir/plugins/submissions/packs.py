@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, size
 from weir.core.scores import Note
@@ -31,6 +32,9 @@ from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file
 from weir.files.downloads import extract
+from weir.files.json_record import parse_json
+from weir.files.paths import path_of
+from weir.files.text_files import check_record
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -110,6 +114,7 @@ class Verification:
     _repr_html_ = result_html
 
 
+@checked
 def pack_results(
     folder: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -124,7 +129,7 @@ def pack_results(
     without results, UnknownName for a name that is not there, StoreError for files that are not as their records say
     and where the disk refuses.
     """
-    root = Path(folder)
+    root = path_of(folder)
     cells = by_collection(chosen_cells(finished_cells(root), datasets, systems))
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
     contents = {name: _Content.of(path) for name, path in sorted(files.items())}
@@ -137,13 +142,14 @@ def pack_results(
         "files": {name: {"sha256": one.sha256, "bytes": one.bytes} for name, one in contents.items()},
         "content": digest,
     }
-    with atomic_file(Path(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    with atomic_file(path_of(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         text = json.dumps(manifest, ensure_ascii=False, indent=1).encode()
         archive.writestr(_member(MANIFEST, len(text)), text)
         for name, path in sorted(files.items()):
             with path.open("rb") as file, archive.open(_member(name, path.stat().st_size), "w") as member:
                 shutil.copyfileobj(file, member, 1 << 20)
-    size_packed = Path(out).stat().st_size
+        archive.close()
+        size_packed = temporary.stat().st_size
     return Pack(str(out), digest, tuple((c.dataset, c.label) for c in cells), size_packed, note)
 
 
@@ -193,6 +199,7 @@ def _name(root: Path, path: Path) -> str:
     return f"{RESULTS}/{path.resolve().relative_to(root.resolve()).as_posix()}"
 
 
+@checked
 def verify_pack(
     path: str | os.PathLike[str],
     *,
@@ -207,8 +214,8 @@ def verify_pack(
     there are. Raises FormatError for what is no pack, or would harm where it is unpacked.
     """
     with tempfile.TemporaryDirectory(prefix="weir-pack-") as temporary:
-        root = unpacked(Path(path), Path(temporary))
-        manifest = _manifest(root, Path(path))
+        root = unpacked(path_of(path), Path(temporary))
+        manifest = _manifest(root, path_of(path))
         problems = list(_file_problems(root, manifest))
         if problems:
             return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())
@@ -232,7 +239,7 @@ def verify_pack(
 def unpacked(path: Path, temporary: Path) -> Path:
     """The folder of an unpacked pack; raises FormatError for what is no zip, or leads outside."""
     if not path.is_file():
-        raise FormatError(path, "a folder" if path.exists() else "no such file", _EXPECTED)
+        raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)
     extract(path, temporary / "pack")
     if (temporary / "pack" / MANIFEST).is_file():
         return temporary / "pack"
@@ -242,7 +249,8 @@ def unpacked(path: Path, temporary: Path) -> Path:
 def _manifest(root: Path, path: Path) -> dict[str, Any]:
     """The manifest of a pack; raises FormatError for one of another layout."""
     try:
-        manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        check_record(root / MANIFEST)
+        manifest = parse_json((root / MANIFEST).read_bytes(), f"{path}/{MANIFEST}")
         if manifest["weir submission"] != FORMAT:
             raise FormatError(path, f"a pack of format {manifest['weir submission']}", f"format {FORMAT}")
         files, cells = manifest["files"], manifest["cells"]

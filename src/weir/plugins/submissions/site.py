@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.api.charts import system_numbers
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, probability, short_change, short_score
 from weir.core.scores import Note, Row, Scores
@@ -34,7 +35,9 @@ from weir.experiment.published import published
 from weir.experiment.results import ResultCell, finished_cells
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import Checksum
+from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
+from weir.measures.measure import direction
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
@@ -100,6 +103,7 @@ class Site:
     _repr_html_ = result_html
 
 
+@checked
 def leaderboard(
     submissions: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -186,7 +190,7 @@ def leaderboard(
     comparisons = [compared(one) for one in tables]
     boards = _boards(rows, comparisons, trained, grid)
     site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
-    with atomic_dir(Path(out)) as temporary_site:
+    with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
     return site
 
@@ -265,10 +269,10 @@ def _boards(
     ) -> dict[tuple[str, str], Verdict]:
         units = dict[str, list[ScoreTable]]()
         tables = _tables({key: values for key, values in cells.items() if key[0] in of}, rows[0].measure)
-        unit_of = unit_names(of)
+        unit_of = unit_names({one.dataset: one.unit_of for one in tables})
         for one in tables:
             units.setdefault(unit_of[one.dataset], []).append(one)
-        if not tables or (len(units) == 1 and len(of) > 1):  # no order across collections
+        if not tables or (len(units) == 1 and len(tables) < len(of)):  # no order across collections
             return {}
         return verdicts_across(units)
 
@@ -363,7 +367,8 @@ def _write(
         )
     for dataset in datasets:
         own = sorted(
-            (row for row in site.rows if row.dataset == dataset), key=lambda row: (-row.mean, row.system)
+            (row for row in site.rows if row.dataset == dataset),
+            key=lambda row: (-direction(site.measure) * row.mean, row.system),
         )
         comparison = next((c for c in comparisons if c.dataset == dataset), None)
         facts = {"dataset": dataset, "rows": [row.to_dict() for row in own]}
