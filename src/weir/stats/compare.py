@@ -745,10 +745,10 @@ def verdicts_across(
     p, means = np.full(len(every), np.nan), np.zeros(len(every))
     for columns in np.unique(shared, axis=0):
         if columns.sum() > 1:
-            own = np.flatnonzero((shared == columns).all(axis=1))
+            here = np.flatnonzero((shared == columns).all(axis=1))
             of = np.nan_to_num(values[:, columns])
-            p[own] = p_values(method.test, of, every[own], Draws(method.draws, method.seed))
-            means[own] = [exact_mean(of[i]) - exact_mean(of[j]) for i, j in every[own].tolist()]
+            p[here] = p_values(method.test, of, every[here], Draws(method.draws, method.seed))
+            means[here] = [exact_mean(of[i]) - exact_mean(of[j]) for i, j in every[here].tolist()]
     way = direction(next(iter(datasets.values()))[0].measure)
     verdicts = dict[tuple[str, str], Verdict]()
     for (i, j), mean, value in zip(
@@ -1079,8 +1079,10 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
         f"median {share(1 - 2.0 ** (1 - n))} of the time only"
         for n, unit in dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < least)
     ]
-    equal = sum(one.low is None for c in comparisons if c.count >= least for one in (*c.standings, *c.pairs))
-    if equal:
+    enough = [c for c in comparisons if c.count >= least]
+    if any(s.low is None for c in enough for s in c.standings) or any(
+        p.low is None for c in enough for p in c.pairs
+    ):
         lines.append("no interval: values that are all equal, or a group of one query in a mean over groups")
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))

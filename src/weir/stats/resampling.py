@@ -189,7 +189,13 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
                 parts = [values[rows][:, queries]]
                 bounds[rows] = mean_bounds(parts, level=level, unit=unit[rows], geometric=logarithms)
     means = scores.mean_values().tolist()
-    return [Interval(mean, *ends) for mean, ends in zip(means, bounds.tolist(), strict=True)]
+    return [Interval(mean, *or_nan(ends)) for mean, ends in zip(means, bounds.tolist(), strict=True)]
+
+
+def or_nan(ends: Sequence[float]) -> tuple[float, float]:
+    """Bounds with the one NaN that is equal to itself in tuples where there are none, as rows are compared."""
+    low, high = (math.nan if math.isnan(end) else end for end in ends)
+    return low, high
 
 
 def interval(
@@ -205,8 +211,7 @@ def interval(
     level outside 0..1.
     """
     rows = values[None, ~np.isnan(values)]
-    low, high = mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist()
-    return low, high
+    return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
 
 
 def ratio_interval(

@@ -31,7 +31,7 @@ from weir.errors import BadValue
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
 from weir.measures.measure import Measure, best_of, parse_measure, within_unit
-from weir.stats.resampling import fewest, intervals, mean_bounds
+from weir.stats.resampling import fewest, intervals, mean_bounds, or_nan
 
 if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
@@ -355,7 +355,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     by_name = sorted(range(len(members)), key=lambda i: members[i].dataset)
     defined = [values[i][~np.isnan(values[i])][None] for i in by_name]
     unit = np.array([within_unit(members[0].measure)])
-    low, high = mean_bounds(defined, unit=unit, geometric=geometric)[0].tolist()
+    low, high = or_nan(mean_bounds(defined, unit=unit, geometric=geometric)[0].tolist())
     first = members[0]
     mean = math.fsum(m.mean for m in members) / len(members)
     queries, answered = sum(m.queries for m in members), sum(m.answered for m in members)
@@ -448,8 +448,8 @@ def long_table(rows: Sequence[Row]) -> Table:
         header += [*(f"{measure} by people" for measure in people), "labels of the model"]
     header += [*[JUDGED] * judged, "answered"]
     starred = any(cell.best for cells in lines for cell in cells)
-    best = f"{BEST}; weir compare tells which differences are more than chance"
-    notes = (*((best,) if starred else ()), *interval_notes(rows), *label_notes(rows))
+    star = f"{BEST}; weir compare tells which differences are more than chance"
+    notes = (*((star,) if starred else ()), *interval_notes(rows), *label_notes(rows))
     return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
 
 
