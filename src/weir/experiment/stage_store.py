@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,8 +37,8 @@ from weir.files.integrity import Checksum, checksums_of
 from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
 from weir.files.write import write_run
-from weir.registry import session_only
-from weir.systems.composite import fields_of, indexed, rankings
+from weir.registry import session_only, sessions
+from weir.systems.composite import fields_of, folder_name, indexed, rankings
 from weir.systems.protocol import (
     IN_MEMORY,
     ApproximateSearcher,
@@ -155,8 +155,8 @@ class StageCache:
     """The stages of one collection: a Shelf below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
-    the user names another; watch: told what is done; shared: the store that machines share. What is opened or searched
-    last stays in memory, so that systems that share it read it once.
+    the user names another; watch: told what is done; shared: the store that machines share; depths: see `depths_asked`.
+    What is opened or searched last stays in memory, so that systems that share it read it once.
     """
 
     root: Path
@@ -167,6 +167,7 @@ class StageCache:
     opened: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     shared: SharedStages | None = None
+    depths: Mapping[str, int] = field(default_factory=dict)
 
     def named(self, name: str) -> StageCache:
         """The same cache, telling what is done under the name of a cell."""
@@ -250,11 +251,12 @@ class StageCache:
 
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
-        stage = self.run_stage(part, k)
-        return self.cached_run(stage, lambda: self.searched(part, k), self.store)
+        return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
+        """The run of a stage, read where it is sound, else made by `search` and kept below `root`; with the results where
+        it is of this session alone."""
+        root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
             root,
@@ -446,12 +448,21 @@ class StageCache:
         making.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
-        """Ask a system all queries, and note what that took."""
+        """Ask a system all queries, and note what that took.
+
+        One without a version that is not asked twice for free is asked as deep as the grid needs, and cut at k.
+        """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
             searcher = self.index(part, corpus)
-            self._prepare(part, corpus, making)
             repeatable = searcher.costs().repeatable
+            deepest = self.depths.get(folder_name(part), k) if self.depths and not repeatable else k
+            if deepest > k:
+                with self.bench.aside():
+                    run = self.run(part, deepest)[1]
+                with self.bench.timed():
+                    return run.top(k), {"queries": len(queries)}, making
+            self._prepare(part, corpus, making)
             context = Context(progress=lambda done, total: self.watch("score", done, total))
             self.watch("search", 0, len(queries))
             if repeatable:
@@ -469,10 +480,11 @@ class StageCache:
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
-        if session_only(stage.declared):  # another process, or another object, left rankings of its own
+        if own := {*sessions(stage.declared)}:  # another process, or another object, left rankings of its own
             for other in root.glob(f"{slug(stage.name)}-*"):
                 record = record_of(other)
-                if record is not None and record.name == stage.name and session_only(record.declared):
+                theirs = set() if record is None or record.name != stage.name else {*sessions(record.declared)}
+                if theirs and theirs != own:
                     rmtree(other, ignore_errors=True)
         else:
             self._note_reason(stage, root)
@@ -523,6 +535,23 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
     cached[name] = value
     if len(cached) > most:
         del cached[next(iter(cached))]
+
+
+def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
+    """How many documents a grid takes of each system without a version, alone or within others, by `folder_name`."""
+    depths = dict[str, int]()
+
+    def ask(system: Retriever, depth: int) -> None:
+        if session_only(system.describe()):
+            name = folder_name(system)
+            depths[name] = max(depth, depths.get(name, 0))
+            for part in system.components() if isinstance(system, Composite) else ():
+                if part.takes == "run":
+                    ask(part.system, part.depth(dataset.queries, depth, dataset.corpus))
+
+    for system in systems:
+        ask(system, k)
+    return depths
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -38,7 +38,7 @@ from weir.systems.protocol import (
     check_k,
     described_depth,
 )
-from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
+from weir.systems.rerank.reranking import RerankingSearcher, has_candidates, rerank_room
 from weir.systems.restricted import restricted_search, sufficient_depth
 
 # ----------
@@ -268,7 +268,7 @@ class Pipeline:
     def components(self) -> tuple[Component, ...]:
         """The rankings of the first system, and what the re-ranker is made of."""
         by = self.reranker.components() if isinstance(self.reranker, Composite) else ()
-        return (Component(self.first, "run"), *by)
+        return (Component(self.first, "run", depth=partial(rerank_room, self)), *by)
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
         """The first system's answers, and what scores them anew, each from the context's shelf."""

@@ -186,11 +186,12 @@ class Shelf(Protocol):
 @dataclass(frozen=True)
 class Component:
     """A part of a system. takes: its rankings ("run") or its index; over: what it indexes, "" for the documents of the
-    collection."""
+    collection; depth: how many results of each ranking are taken, for k of these queries over this corpus."""
 
     system: Retriever
     takes: Literal["run", "index"]
     over: str = ""
+    depth: Callable[[Queries, int, Corpus], int] = lambda queries, k, corpus: k
 
 
 @runtime_checkable
