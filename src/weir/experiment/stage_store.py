@@ -38,7 +38,7 @@ from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
 from weir.files.write import write_run
 from weir.registry import session_only, sessions
-from weir.systems.composite import fields_of, folder_name, indexed, rankings
+from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, rankings
 from weir.systems.protocol import (
     IN_MEMORY,
     ApproximateSearcher,
@@ -236,7 +236,9 @@ class StageCache:
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
         """What is searched and for what, with the metadata that a system reads."""
-        return {**self.asked, **_metadata(part, self.dataset.corpus)}
+        asked = self.asked
+        deep = asked_depth(part) if "restricted" in asked else {}
+        return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:

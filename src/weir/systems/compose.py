@@ -19,7 +19,7 @@ from weir.core.strings import Float64
 from weir.datasets.load import filtered
 from weir.errors import BadRanking, BadValue
 from weir.registry import Identity
-from weir.systems.composite import open_parts, run_of_answer, shelf_of
+from weir.systems.composite import asked_depth, open_parts, run_of_answer, shelf_of
 from weir.systems.protocol import (
     IN_MEMORY,
     RERANKERS,
@@ -39,7 +39,7 @@ from weir.systems.protocol import (
     described_depth,
 )
 from weir.systems.rerank.reranking import RerankingSearcher, has_candidates, rerank_room
-from weir.systems.restricted import restricted_search, sufficient_depth
+from weir.systems.restricted import asked_further, restricted_search
 
 # ----------
 # Functions and objects as systems and re-rankers. They take and return dicts, lists and texts; composite.py checks what
@@ -144,9 +144,8 @@ class FunctionSearcher:
         return run_of_answer(answer, queries, self.corpus.ids, self.name).top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """What may be ranked of the function's answer, which is asked once."""
-        depth = sufficient_depth(queries, k, len(self.corpus))
-        return self.search(queries, depth, context).allowed(queries).top(k)
+        """What may be ranked of the function's answer, which is asked once, for all documents."""
+        return asked_further(self, queries, k, context, (len(self.corpus), len(self.corpus)))
 
     def costs(self) -> Costs:
         """Unknown: it is asked once."""
@@ -369,7 +368,8 @@ def _in_message(value: object) -> str:
 class Filtered:
     """A system's ranking of the documents that fit a filter, as if the others had left it before the cut at k.
 
-    system: any system; what it counts over all documents, such as how many hold a term, stays so. filter: what a
+    system: any system; what it counts over all documents, such as how many hold a term, stays so. A program or server
+    is asked ever deeper, down to 10,000 results; queries for which it gives fewer than k are counted. filter: what a
     document's fields have to be, such as 'lang == "en" and year >= 2020', see docs/collections.md. Queries may have
     filters of their own, which count as well. Raises BadValue for what is no system or no filter.
     """
@@ -393,7 +393,7 @@ class Filtered:
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
         own = {"filter": self.filter, "algorithm": algorithm("restricted search")}
-        return {"system": str(self), **own, "of": self.system.describe()}
+        return {"system": str(self), **own, **asked_depth(self.system), "of": self.system.describe()}
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields that the filter reads."""

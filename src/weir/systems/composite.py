@@ -26,6 +26,7 @@ from weir.systems.protocol import (
     CollectionAware,
     Context,
     FieldReader,
+    Remote,
     Reranker,
     Retriever,
     Scorer,
@@ -33,7 +34,7 @@ from weir.systems.protocol import (
     Shelf,
     Titled,
 )
-from weir.systems.restricted import restricted_search
+from weir.systems.restricted import MOST_ASKED, restricted_search
 
 PLAIN = (type(None), bool, int, float, str)
 """Settings that are no systems: asking the protocols whether a value has their methods takes some 20 microseconds."""
@@ -314,6 +315,13 @@ def titled(system: object) -> str:
             file, own = part.title()
             title = title.replace(printed(file), printed(own)) if file and own else title
     return title if title != name else ""
+
+
+def asked_depth(system: object) -> dict[str, object]:
+    """The entry of a description that says how deep a part that runs elsewhere is asked, for what may be ranked; none
+    without such a part."""
+    remote = any(isinstance(part, Remote) for part in parts_of(system))
+    return {"asked to depth": MOST_ASKED} if remote else {}
 
 
 def fields_of(system: object) -> tuple[str, ...]:

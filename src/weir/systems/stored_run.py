@@ -18,7 +18,7 @@ from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.runs import read_run
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called, only_time
-from weir.systems.restricted import candidate_rows
+from weir.systems.restricted import candidate_rows, note_lacking
 
 # ----------
 # A file of rankings as a system.
@@ -158,7 +158,9 @@ class StoredRunSearcher:
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What may be ranked of the whole rankings."""
         longest = int(np.diff(self.run.ptr).max(initial=1))
-        return self.search(queries, max(k, longest), context).allowed(queries).top(k)
+        run = self.search(queries, max(k, longest), context).allowed(queries).top(k)
+        note_lacking(run, queries, k, f"the file has {longest:,} at most for a query")
+        return run
 
     costs = only_time
 
