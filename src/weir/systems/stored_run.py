@@ -17,6 +17,7 @@ from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.runs import read_run
 from weir.systems.compose import shown, then
+from weir.systems.composite import check_unknown, known_rows
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called, only_time
 from weir.systems.restricted import candidate_rows, note_lacking
 
@@ -25,7 +26,6 @@ from weir.systems.restricted import candidate_rows, note_lacking
 
 
 COLLECTION = "{dataset}"
-UNKNOWN = ("refuse", "drop")
 
 
 @SYSTEMS.register("run")
@@ -47,8 +47,7 @@ class StoredRun:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str) or not self.path:
             raise BadValue(f"run: path is {self.path!r}; expected that of a file of rankings")
-        if self.unknown not in UNKNOWN:
-            raise BadValue(f"run: unknown is {self.unknown!r}; expected 'refuse' or 'drop'")
+        check_unknown("run", self.unknown)
 
     def __str__(self) -> str:
         return called("run", [self.path], {} if self.unknown == "refuse" else {"unknown": self.unknown})
@@ -83,17 +82,9 @@ class StoredRun:
         self._content()
         run = read_run(self.path)
         doc = corpus.ids.codes(run.docs.strings).astype(np.int32)[run.doc]
-        unknown = np.flatnonzero(doc < 0)
-        if len(unknown) == 0:
-            return StoredRunSearcher(self, run, corpus.ids, doc)
-        query, name = run.queries[int(run.query_of_row()[unknown[0]])], run.docs[int(run.doc[unknown[0]])]
-        problem = (
-            f"{len(unknown):,} of {len(doc):,} answers are documents that the collection does not have, the first "
-            f"'{name}' to query '{query}'"
-        )
-        if self.unknown == "refuse":
-            raise BadRanking(f'{self}: {problem}; is it of this collection? unknown="drop" leaves them out')
-        return StoredRunSearcher(self, run, corpus.ids, doc, f"{problem}; they are left out")
+        documents = lambda row: run.docs[int(run.doc[row])]  # noqa: E731
+        _, note = known_rows(run.query_of_row(), doc, documents, run.queries, self.unknown)
+        return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
     def open(self, corpus: Corpus, context: Context) -> StoredRunSearcher:
         """As `index`: nothing is kept."""
