@@ -84,4 +84,6 @@ def test_k_documents_come_where_k_fit_or_it_is_said(rows, k, most, fails, deepes
         if len(got) < len(seen):
             assert server.asked[n] >= min(deepest, server.fails // 2), "it was asked as deep as it answers"
     of = f"for {short} of {len(rows)} queries"
-    assert [of in str(one.message) for one in said] == [True] * bool(short), "queries that lack documents are told"
+    assert [of in str(one.message) for one in said] == [True] * bool(short), (
+        "queries that lack documents are told"
+    )

@@ -48,6 +48,7 @@ from weir.systems.protocol import (
     Exported,
     Indexed,
     Installed,
+    NestedSearcher,
     Retriever,
     Searcher,
     ShareEncoder,
@@ -60,6 +61,8 @@ from weir.systems.restricted import restricted_search
 
 LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
 """Single queries that are timed, and the time after which no further one is."""
+TIED_BEYOND_K = "tied beyond k"
+"""The fact of a run for how many queries the k-th score goes on beyond k; absent where the search did not see it."""
 COMPARED_QUERIES = 100
 """Queries for which an approximate search is compared with the exact one."""
 
@@ -256,8 +259,10 @@ class StageCache:
         return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """The run of a stage, read where it is sound, else made by `search` and kept below `root`; with the results where
-        it is of this session alone."""
+        """The run of a stage, read where it is sound, else made by `search`.
+
+        It is kept below `root`, or with the results where it is of this session alone.
+        """
         root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
@@ -463,20 +468,25 @@ class StageCache:
                 with self.bench.aside():
                     run = self.run(part, deepest)[1]
                 with self.bench.timed():
-                    return run.top(k), {"queries": len(queries)}, making
+                    cut = {"queries": len(queries), TIED_BEYOND_K: int(run.tied_beyond(k).sum())}
+                    return run.top(k), cut, making
             self._prepare(part, corpus, making)
             context = Context(progress=lambda done, total: self.watch("score", done, total))
+            nested = isinstance(searcher, NestedSearcher) and searcher.nested(queries, k)
             self.watch("search", 0, len(queries))
             if repeatable:
                 with silent():  # what is loaded once is loaded now
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
             with ranking_warnings() as notes, self.bench.timed():
-                run = rankings(searcher, queries, k, part, self.dataset.name, context)
+                run = rankings(searcher, queries, k + nested, part, self.dataset.name, context)
+        goes_on = run.tied_beyond(k)
+        run = run.top(k) if nested and (np.diff(run.ptr) > k).any() else run
         self.watch("search", len(queries), len(queries))
         with silent():
             single = latencies(searcher, queries, k) if repeatable else {}
-        facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
+        facts: dict[str, Any] = {"queries": len(queries), "notes": notes, "single_query_ms": single}
+        facts |= {TIED_BEYOND_K: int(goes_on.sum())} if nested else {}
         return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), making
 
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
@@ -485,7 +495,9 @@ class StageCache:
         if own := {*sessions(stage.declared)}:  # another process, or another object, left rankings of its own
             for other in root.glob(f"{slug(stage.name)}-*"):
                 record = record_of(other)
-                theirs = set() if record is None or record.name != stage.name else {*sessions(record.declared)}
+                theirs = (
+                    set() if record is None or record.name != stage.name else {*sessions(record.declared)}
+                )
                 if theirs and theirs != own:
                     rmtree(other, ignore_errors=True)
         else:

@@ -29,6 +29,7 @@ from weir.systems.protocol import (
     Composite,
     Context,
     Costs,
+    NestedSearcher,
     Reranker,
     Retriever,
     Scorer,
@@ -446,6 +447,10 @@ class FilteredSearcher:
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`: what may be ranked for a query and fits."""
         return self.search(queries, k, context)
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether its system's search is."""
+        return isinstance(self.searcher, NestedSearcher) and self.searcher.nested(queries, k)
 
     def costs(self) -> Costs:
         """Those of its system."""

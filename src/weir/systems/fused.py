@@ -134,6 +134,10 @@ class FusedSearcher:
         """As `search`: its parts rank only what may be ranked."""
         return self.search(queries, k, context)
 
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether its parts are asked as deep for one more."""
+        return self.system.part_depth(k + 1) == self.system.part_depth(k)
+
     def costs(self) -> Costs:
         """Those of the parts."""
         return Costs.of(dict.fromkeys(self.searchers))

@@ -124,6 +124,20 @@ class Searcher(Protocol):
 
 
 @runtime_checkable
+class NestedSearcher(Protocol):
+    """A searcher that sees at no cost what follows its k results."""
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether the k best are the first k of the k + 1 best, found with the same work."""
+        ...
+
+
+def always_nested(searcher: object, queries: Queries, k: int) -> bool:
+    """True, of an exact search."""
+    return True
+
+
+@runtime_checkable
 class Exported(Protocol):
     """A searcher whose index refers to vectors in a store of this machine: other machines need these, not the index."""
 

@@ -107,12 +107,16 @@ def asked_further(
         waiting = waiting[longer & lacking & (np.diff(run.ptr) >= asked) & (depth > asked)]
     parts = [(np.where(round_taken[at] == n, at, -1), one) for n, (at, one) in enumerate(answers)]
     whole = _joined(queries, parts)
-    note_lacking(whole, queries, k, f"its rankings were seen to depth {asked:,} at most")
+    if asked < len(whole.docs):
+        note_lacking(whole, queries, k, f"its rankings were seen to depth {asked:,} at most")
     return whole
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer than k documents, though more may be ranked; seen: what was searched."""
+    """Warn (RankingWarning) of queries with fewer than k documents though more may be ranked.
+
+    seen: how deep was searched.
+    """
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"
@@ -130,7 +134,9 @@ def _wanted(queries: Queries, k: int, docs: Ids) -> Int64:
         query, code = lists.query_of_row(), lists.codes_in(masks.docs)
         rows = (code >= 0) & masks.allow(query, code)
         if sign > 0 and excluded is not None:
-            rows &= ~np.isin(_pairs(query, code), _pairs(excluded.query_of_row(), excluded.codes_in(masks.docs)))
+            rows &= ~np.isin(
+                _pairs(query, code), _pairs(excluded.query_of_row(), excluded.codes_in(masks.docs))
+            )
         count = np.bincount(query[rows], minlength=len(queries))
         most = most - count if sign < 0 else np.where(lists.lengths() > 0, count, most)
     return np.minimum(most, k)

@@ -18,7 +18,7 @@ from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.runs import read_run
 from weir.systems.compose import shown, then
 from weir.systems.composite import check_unknown, known_rows
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called, only_time
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, always_nested, called, only_time
 from weir.systems.restricted import candidate_rows, note_lacking
 
 # ----------
@@ -153,6 +153,7 @@ class StoredRunSearcher:
         note_lacking(run, queries, k, f"the file has {longest:,} at most for a query")
         return run
 
+    nested = always_nested
     costs = only_time
 
 
