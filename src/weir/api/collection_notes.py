@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from weir.core.rounding import counted, share
+from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.card import lists_shown, metadata_card, queries_shown
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
+from weir.datasets.scoring_rules import ScoringRules
 from weir.measures import parse_measure
 from weir.stats.score_rows import grade_notes
 
@@ -27,6 +31,7 @@ def dataset_notes(
         notes += [
             *split_notes(one),
             *judgment_notes(one, measures),
+            *ScoringRules(dataset=one).dangling_notes(one.qrels),
             *restriction_notes(one),
             *collection_notes(one, (), dropped),
         ]
@@ -81,10 +86,21 @@ def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tupl
     count, what = len(dataset.corpus), "documents"
     if whole and card.candidates.longest < count:
         count, what = card.candidates.longest, "candidates"
-    for name in measures:
-        measure = parse_measure(name)
-        if measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count:
-            yield name, count, what
+    parsed = [(name, parse_measure(name)) for name in measures]
+    taking_all = [name for name, m in parsed if m.name in _COMPLETE and (m.cutoff or 0) >= count]
+    if taking_all and _all_can_be_found(dataset):
+        yield from ((name, count, what) for name in taking_all)
+
+
+def _all_can_be_found(dataset: Dataset) -> bool:
+    """Whether every judged query has a relevant document, and each of these is there and may be ranked."""
+    qrels, ids = dataset.qrels, dataset.corpus.ids
+    rows = np.flatnonzero(qrels.grade > 0)
+    doc, query = ids.codes(qrels.docs.strings).astype(np.int32)[qrels.doc[rows]], qrels.query_of_row()[rows]
+    if (doc < 0).any() or len(np.unique(query)) < len(qrels.queries):
+        return False
+    best = Run.from_columns(qrels.queries, ids, query, doc, np.zeros(len(rows)))
+    return len(best.allowed(dataset.settled_queries).doc) == len(rows)
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:

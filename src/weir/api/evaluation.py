@@ -99,16 +99,18 @@ def _scores_of_any(
     """The scores of whatever holds a run, with a model's labels and what they have to reach."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
-    judgments = judgments_from(qrels, measures)
+    judgments, remarks = judgments_from(qrels, measures), list[Note]()
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 
         scoring = ScoringRules.of(collection, rules)
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
+        remarks = scoring.dangling_notes(judgments)
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    return scored(used, partial(_judged, run), measures, rules, gate)
+    scores = scored(used, partial(_judged, run), measures, rules, gate)
+    return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

@@ -700,13 +700,41 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError."""
+    """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError.
+
+    Where the rankings of a file are among them nobody measured the time: no "seconds", "peak_mb", "single_query_ms".
+    """
     with _as_weir_writes_it(cell):
         records = [record for _, record in stages_of(cell) if record.kind == "run"]
         # Rankings without self-matches are those of the stage before them, which was searched.
         searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
         services = [use for record in records for use in record.facts.get("services", [])]
-        return {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
+        found = {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
+        if all(map(_measured, records)):
+            return found
+        lacking = {"seconds": None, "peak_mb": None, "single_query_ms": {}, "measured": False}
+        return {**found, **lacking}
+
+
+def _measured(record: Record) -> bool:
+    """Whether rankings were searched; records before 0.3 do not say it but for the system that they declare."""
+    declared = record.declared.get("system")
+    stored = isinstance(declared, Mapping) and declared.get("system") == "run"
+    return record.facts.get("measured") is not False and not stored
+
+
+def whole_seconds(cell: ResultCell) -> float | None:
+    """Seconds of all stages behind a cell; None where nobody measured the time of one."""
+    records = [record for _, record in stages_of(cell)]
+    return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
+
+
+def search_seconds(cells: Iterable[ResultCell]) -> float | None:
+    """Seconds in which the rankings of some cells were searched, each stage once; None where nobody measured any."""
+    records = {
+        folder: r for cell in cells for folder, r in stages_of(cell) if r.kind == "run" and _measured(r)
+    }
+    return sum(float(r.cost.get("seconds") or 0) for r in records.values()) if records else None
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:

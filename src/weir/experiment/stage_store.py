@@ -129,6 +129,7 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
             ({"scores": pairs} if costs.requested_pairs else {})
             | ({"reranked": reranked} if costs.candidates else {})
             | ({"services": services} if services else {})
+            | ({} if costs.measured else {"measured": False})
         )
     facts: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
     facts |= {"reused": costs.reused_documents} if costs.reused_documents else {}
@@ -462,7 +463,8 @@ class StageCache:
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
             searcher = self.index(part, corpus)
-            repeatable = searcher.costs().repeatable
+            costs = searcher.costs()
+            repeatable = costs.repeatable
             deepest = self.depths.get(folder_name(part), k) if self.depths and not repeatable else k
             if deepest > k:
                 with self.bench.aside():
@@ -474,7 +476,7 @@ class StageCache:
             context = Context(progress=lambda done, total: self.watch("score", done, total))
             nested = isinstance(searcher, NestedSearcher) and searcher.nested(queries, k)
             self.watch("search", 0, len(queries))
-            if repeatable:
+            if repeatable and costs.measured:
                 with silent():  # what is loaded once is loaded now
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
@@ -484,7 +486,7 @@ class StageCache:
         run = run.top(k) if nested and (np.diff(run.ptr) > k).any() else run
         self.watch("search", len(queries), len(queries))
         with silent():
-            single = latencies(searcher, queries, k) if repeatable else {}
+            single = latencies(searcher, queries, k) if repeatable and costs.measured else {}
         facts: dict[str, Any] = {"queries": len(queries), "notes": notes, "single_query_ms": single}
         facts |= {TIED_BEYOND_K: int(goes_on.sum())} if nested else {}
         return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), making
@@ -541,7 +543,8 @@ class CachedRankings:
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
-        return Costs(repeatable=self.cache.index(self.part, self.corpus).costs().repeatable)
+        costs = self.cache.index(self.part, self.corpus).costs()
+        return Costs(repeatable=costs.repeatable, measured=costs.measured)
 
 
 def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:

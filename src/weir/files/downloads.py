@@ -30,6 +30,7 @@ from urllib.parse import quote, urljoin
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, write_text
 from weir.files.leases import locked
+from weir.files.retry_after import seconds_asked
 from weir.files.text_files import check_members, check_unpacked
 from weir.settings import DESCRIPTION_BYTES, DESCRIPTION_SECONDS, hub_endpoint, hub_offline, secret
 
@@ -395,9 +396,7 @@ def _transfer(address: Address, job: _Job) -> None:
             answer = f"{error.code} {error.reason}"
             if error.code not in _LATER:
                 raise _HopelessError(answer) from None
-            wait = error.headers.get("Retry-After", "")
-            if wait.isdecimal():
-                time.sleep(min(job.patience.window, float(wait)))
+            time.sleep(min(job.patience.window, seconds_asked(error.headers.get("Retry-After"), time.time())))
             raise _TryAgainError(answer) from None
     except (http.client.HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -73,7 +73,8 @@ class Costs:
     whose vectors, questions or rows on a server existed before; cached_queries: whether vectors of queries are stored
     too; requested_pairs, computed_pairs: pairs to score, and those that were not in a store; candidates, unscored:
     documents that first stages gave to re-rankers, and those of them behind the depth; repeatable: whether a repeated
-    search costs nothing but time, so that single queries may be timed; services: requests to services.
+    search costs nothing but time, so that single queries may be timed; services: requests to services; measured: whether
+    the time that it takes is that of searching, not of reading what was found elsewhere.
     """
 
     external_bytes: int = 0
@@ -85,6 +86,7 @@ class Costs:
     unscored: int = 0
     repeatable: bool = False
     services: tuple[ServiceUsage, ...] = ()
+    measured: bool = True
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(
@@ -97,6 +99,7 @@ class Costs:
             self.unscored + other.unscored,
             self.repeatable and other.repeatable,
             self.services + other.services,
+            self.measured and other.measured,
         )
 
     @staticmethod
