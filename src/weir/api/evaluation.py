@@ -99,14 +99,14 @@ def _scores_of_any(
     """The scores of whatever holds a run, with a model's labels and what they have to reach."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
-    judgments, remarks = judgments_from(qrels, measures), list[Note]()
+    judgments, remarks = judgments_from(qrels, measures), ()
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 
         scoring = ScoringRules.of(collection, rules)
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
-        remarks = scoring.dangling_notes(judgments)
+        remarks = tuple(scoring.dangling_notes(judgments))
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     scores = scored(used, partial(_judged, run), measures, rules, gate)

@@ -18,14 +18,15 @@ EXAMPLES = 3
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?E[+-]?\d+")
 _MONTH = r"(jan|feb|mar|mrz|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
 _DATE = re.compile(
-    rf"\d{{1,2}}[-. ]+{_MONTH}\w*\.?([-. ]+\d{{2,4}})?|{_MONTH}\w*[-. ]+\d{{2,4}}|\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}",
+    rf"\d{{1,2}}[-. ]+{_MONTH}\w*\.?([-. ]+\d{{2,4}})?|{_MONTH}\w*[-. ]+\d{{2,4}}"
+    r"|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True)
 class Dangling:
-    """Judgments whose documents are not there: how many, how many relevant, the documents, and what may be the cause."""
+    """Judgments whose documents are not there: how many, how many relevant, which documents, the probable cause."""
 
     judgments: int
     relevant: int

@@ -258,9 +258,9 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
         warnings.append(
             f"{report.left_out:,} pairs were not asked: their queries have no document that people found relevant"
         )
-    for count, what in ((report.empty_queries, "query"), (report.empty_passages, "document")):
-        if count:
-            warnings.append(f"{count:,} pairs were not asked: their {what} has no text")
+    for number, what in ((report.empty_queries, "query"), (report.empty_passages, "document")):
+        if number:
+            warnings.append(f"{number:,} pairs were not asked: their {what} has no text")
     if textless:
         warnings.append(f"{textless:,} pairs were left out: the collection has not their documents")
     if report.settings.samples > 1 and report.settings.temperature == 0:

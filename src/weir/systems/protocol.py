@@ -73,8 +73,8 @@ class Costs:
     whose vectors, questions or rows on a server existed before; cached_queries: whether vectors of queries are stored
     too; requested_pairs, computed_pairs: pairs to score, and those that were not in a store; candidates, unscored:
     documents that first stages gave to re-rankers, and those of them behind the depth; repeatable: whether a repeated
-    search costs nothing but time, so that single queries may be timed; services: requests to services; measured: whether
-    the time that it takes is that of searching, not of reading what was found elsewhere.
+    search costs nothing but time, so that single queries may be timed; services: requests to services; measured:
+    whether the time that it takes is that of searching, not of reading what was found elsewhere.
     """
 
     external_bytes: int = 0
