@@ -25,7 +25,8 @@ from weir.core.charts import (
 )
 from weir.core.short_names import short_names
 from weir.errors import BadValue, UnknownName, require
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_bytes
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.core.scores import Row
@@ -76,7 +77,7 @@ class Figure:
         """
         if width not in WIDTHS_PX:
             raise UnknownName("width of a figure", width, WIDTHS_PX)
-        whole = Path(path)
+        whole = path_of(path)
         if whole.suffix not in (".svg", ".png", ".pdf"):
             raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
         names = [whole] if len(self.charts) == 1 else [
@@ -94,8 +95,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     if path.suffix != ".svg":
         vl_convert = require("vl_convert", "figures")
         data = vl_convert.svg_to_pdf(text) if path.suffix == ".pdf" else vl_convert.svg_to_png(text, scale=3)
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(data)
+    write_bytes(path, data)
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:

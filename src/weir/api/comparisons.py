@@ -16,6 +16,7 @@ from weir.datasets.load import query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_collection
 from weir.errors import BadValue, WeirError
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
+from weir.files.paths import path_of
 from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
@@ -694,7 +695,7 @@ def save_baseline(
         system = system_of(paths, requested, how, systems, collection, fetch)
     else:
         system = _system(results, run, requested, ScoringRules.of(collection, how))
-    write_baseline(system, Path(path))
+    write_baseline(system, path_of(path))
     return system
 
 

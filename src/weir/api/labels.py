@@ -12,6 +12,7 @@ from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.core.qrels import MODEL
 from weir.errors import BadValue
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.core.qrels import Qrels
@@ -207,7 +208,7 @@ def judge(
     judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), limits)
     people_labels = None if people is None else qrels_from(people)
     pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
-    return ResultSet("judge", (judge_pairs(pairs, judge, Path(out), progress),))
+    return ResultSet("judge", (judge_pairs(pairs, judge, path_of(out), progress),))
 
 
 def _pairs(
@@ -319,7 +320,7 @@ def next_queries(
     if out is not None:
         dataset = _dataset(collection)
         texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
-        write_plan(drawn, Subject("estimate", *texts), Path(out))
+        write_plan(drawn, Subject("estimate", *texts), path_of(out))
     return ResultSet("next queries", (drawn.plan,), tuple(rules.dangling_notes(*labels)))
 
 

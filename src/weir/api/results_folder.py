@@ -13,6 +13,7 @@ from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.core.scores import Note
 from weir.datasets.load import Dataset, query_groups
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.api.rows import Display
@@ -159,7 +160,7 @@ def run_shown(
     from weir.api.collection_notes import dataset_notes
     from weir.experiment.experiment import Share
 
-    cells = grid.complete(Path(folder), progress, None if share is None else Share.parse(share), on)
+    cells = grid.complete(path_of(folder), progress, None if share is None else Share.parse(share), on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
     judged = [one for one in loaded if not one.unjudged]
     notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None)
@@ -198,7 +199,7 @@ def verify(
     """
     from weir.experiment.verify import verified
 
-    return ResultSet("verify", tuple(verified(Path(folder), progress, fetch)))
+    return ResultSet("verify", tuple(verified(path_of(folder), progress, fetch)))
 
 
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
@@ -210,7 +211,7 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     from weir.experiment.efficiency import efficiency_notes
     from weir.measures import measures_of
 
-    costs = tuple(costs_of(Path(folder), None if measure is None else str(measures_of(measure)[0])))
+    costs = tuple(costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0])))
     return ResultSet("efficiency", costs, tuple(efficiency_notes(costs)))
 
 
@@ -253,7 +254,7 @@ def _cells_of(
     from weir.experiment.results import chosen_cells, damaged_records, finished_cells, systems_without_scores
 
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
-    root, finished = Path(folder), finished_cells(Path(folder))
+    root, finished = path_of(folder), finished_cells(path_of(folder))
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
     return cells, tuple(
         map(Note, (*damaged_records(root), *systems_without_scores(root, finished, datasets)))
@@ -270,7 +271,7 @@ def reproduce(
     """
     from weir.experiment.reproduce import reproduce as checks
 
-    return ResultSet("reproduce", tuple(checks(Path(folder), model, tolerance, nearest)))
+    return ResultSet("reproduce", tuple(checks(path_of(folder), model, tolerance, nearest)))
 
 
 def birco_of_runs(

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,8 +83,8 @@ class Origins:
 LARGEST = 2**14  # of a grade's absolute value
 
 
-READ_QRELS: Hook[[Path], Qrels] = Hook("reading judgments")
-WRITE_QRELS: Hook[[Qrels, Path], None] = Hook("writing judgments")
+READ_QRELS: Hook[[str | os.PathLike[str]], Qrels] = Hook("reading judgments")
+WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgments")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,11 +165,11 @@ class Qrels:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Qrels:
         """The judgments in a file of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
-        return READ_QRELS(Path(path))
+        return READ_QRELS(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the judgments in the format that the file's name says; raises as `write_qrels`."""
-        WRITE_QRELS(self, Path(path))
+        WRITE_QRELS(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)

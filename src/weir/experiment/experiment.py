@@ -35,10 +35,11 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import atomic_file, storing, sweep, writable
+from weir.files.atomic import atomic_file, make_folder, sweep, writable
 from weir.files.integrity import Checksum
 from weir.files.leases import clear_lock, locked
 from weir.files.object_store import is_address
+from weir.files.paths import path_of
 from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml
@@ -353,7 +354,7 @@ class Experiment:
 
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
-        path = Path(path)
+        path = path_of(path)
         table = read_toml(path, "an experiment file")
         keys = ("datasets", "systems", "measures", "k")
         for key in table:
@@ -395,11 +396,10 @@ class Experiment:
             raise BadValue(
                 f"{at}: results stand in a folder; stages may stand in a store (--stages s3://...)"
             )
-        at, measures = Path(at), measures_of(self.measures)
+        at, measures = path_of(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
         fresh = not at.exists()
-        with storing(at):
-            at.mkdir(parents=True, exist_ok=True)
+        make_folder(at)
         if not writable(at):
             raise StoreError(f"cannot write {at}: no permission to write there")
         try:
@@ -431,7 +431,7 @@ class Experiment:
     def finished(self, at: Path | str) -> list[ResultCell]:
         """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
         measures = measures_of(self.measures)
-        cells = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
+        cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:

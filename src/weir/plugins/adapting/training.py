@@ -24,6 +24,7 @@ from weir.errors import BadValue, StoreError, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.leases import locked
+from weir.files.paths import path_of
 from weir.models.checkpoints import (
     TRAINING_RECORD,
     fetch,
@@ -167,7 +168,7 @@ def adapt(
     goes on with the same call and loses a minute at most. Raises BadValue for pairs that are evaluated, for no pairs
     and for a folder of something else, MissingExtra without the extra `train`, and what loading and models raise.
     """
-    rules, progress, out = rules or AdaptRules(), progress or _silent, Path(out)
+    rules, progress, out = rules or AdaptRules(), progress or _silent, path_of(out)
     require("sentence_transformers", extra="train")
     collection = dataset if isinstance(dataset, Dataset) else load(dataset)
     fetch(rules.base)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
 from weir.errors import BadValue
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -95,7 +96,7 @@ def sensitivity_of(
     watch = progress or (lambda what, done, total: None)
     studies = []
     for collection, one, folder in pairs:
-        records = None if out is None else Path(out) / folder if len(pairs) > 1 else Path(out)
+        records = None if out is None else path_of(out) / folder if len(pairs) > 1 else path_of(out)
         own_measure = parse_measure(str(measure))
         studies.append(studied(collection, one, own_measure, rules or StudyRules(), records, watch))
     return ResultSet("sensitivity", tuple(studies))

@@ -31,6 +31,7 @@ from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file
 from weir.files.downloads import extract
+from weir.files.paths import path_of
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -124,7 +125,7 @@ def pack_results(
     without results, UnknownName for a name that is not there, StoreError for files that are not as their records say
     and where the disk refuses.
     """
-    root = Path(folder)
+    root = path_of(folder)
     cells = by_collection(chosen_cells(finished_cells(root), datasets, systems))
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
     contents = {name: _Content.of(path) for name, path in sorted(files.items())}
@@ -137,13 +138,14 @@ def pack_results(
         "files": {name: {"sha256": one.sha256, "bytes": one.bytes} for name, one in contents.items()},
         "content": digest,
     }
-    with atomic_file(Path(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    with atomic_file(path_of(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         text = json.dumps(manifest, ensure_ascii=False, indent=1).encode()
         archive.writestr(_member(MANIFEST, len(text)), text)
         for name, path in sorted(files.items()):
             with path.open("rb") as file, archive.open(_member(name, path.stat().st_size), "w") as member:
                 shutil.copyfileobj(file, member, 1 << 20)
-    size_packed = Path(out).stat().st_size
+        archive.close()
+        size_packed = temporary.stat().st_size
     return Pack(str(out), digest, tuple((c.dataset, c.label) for c in cells), size_packed, note)
 
 
@@ -207,8 +209,8 @@ def verify_pack(
     there are. Raises FormatError for what is no pack, or would harm where it is unpacked.
     """
     with tempfile.TemporaryDirectory(prefix="weir-pack-") as temporary:
-        root = unpacked(Path(path), Path(temporary))
-        manifest = _manifest(root, Path(path))
+        root = unpacked(path_of(path), Path(temporary))
+        manifest = _manifest(root, path_of(path))
         problems = list(_file_problems(root, manifest))
         if problems:
             return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())

@@ -32,6 +32,7 @@ from weir.experiment.comparing import compare_grid
 from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.files.atomic import atomic_dir
+from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.report.paper import trained_on
@@ -172,7 +173,7 @@ def leaderboard(
     comparisons = compare_grid(of, [measure], None, ComparisonMethod(draws=PERMUTATIONS)) if of else []
     boards = _boards(rows, [c for c in comparisons if c.unit == "queries"], trained)
     site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
-    with atomic_dir(Path(out)) as temporary_site:
+    with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
     return site
 
