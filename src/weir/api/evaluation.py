@@ -15,7 +15,7 @@ from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.scores import Scores
+from weir.core.scores import Note, Scores
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
@@ -99,7 +99,8 @@ def _scores_of_any(
     """The scores of whatever holds a run, with a model's labels and what they have to reach."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
-    judgments, remarks = judgments_from(qrels, measures), ()
+    judgments = judgments_from(qrels, measures)
+    remarks: tuple[Note, ...] = ()
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 

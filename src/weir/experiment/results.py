@@ -713,7 +713,7 @@ def search_cost(cell: ResultCell) -> dict[str, Any]:
         found = {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
         if all(map(_measured, records)):
             return found
-        lacking = {"seconds": None, "peak_mb": None, "single_query_ms": {}, "measured": False}
+        lacking: dict[str, Any] = {"seconds": None, "peak_mb": None, "single_query_ms": {}, "measured": False}
         return {**found, **lacking}
 
 

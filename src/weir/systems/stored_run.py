@@ -91,8 +91,11 @@ class StoredRun:
         self._content()
         run = read_run(self.path)
         doc = corpus.ids.codes(run.docs.strings).astype(np.int32)[run.doc]
-        documents = lambda row: run.docs[int(run.doc[row])]  # noqa: E731
-        _, note = known_rows(run.query_of_row(), doc, documents, run.queries, self.unknown)
+
+        def document(row: int) -> str:
+            return run.docs[int(run.doc[row])]
+
+        _, note = known_rows(run.query_of_row(), doc, document, run.queries, self.unknown)
         return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
     def open(self, corpus: Corpus, context: Context) -> StoredRunSearcher:
