@@ -80,27 +80,32 @@ def construction_notes(
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """(measure, how many, documents or candidates) of each measure whose cut-off takes all that may be ranked."""
+    """(measure, how many, documents or candidates) of each measure whose cut-off takes all that may be ranked.
+
+    Only where each relevant document is among these.
+    """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
     count, what = len(dataset.corpus), "documents"
     if whole and card.candidates.longest < count:
         count, what = card.candidates.longest, "candidates"
-    parsed = [(name, parse_measure(name)) for name in measures]
-    taking_all = [name for name, m in parsed if m.name in _COMPLETE and (m.cutoff or 0) >= count]
-    if taking_all and _all_can_be_found(dataset):
-        yield from ((name, count, what) for name in taking_all)
+    for name in measures:
+        measure = parse_measure(name)
+        complete = measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count
+        if complete and _all_relevant_ranked(dataset):
+            yield name, count, what
 
 
-def _all_can_be_found(dataset: Dataset) -> bool:
-    """Whether every judged query has a relevant document, and each of these is there and may be ranked."""
-    qrels, ids = dataset.qrels, dataset.corpus.ids
-    rows = np.flatnonzero(qrels.grade > 0)
-    doc, query = ids.codes(qrels.docs.strings).astype(np.int32)[qrels.doc[rows]], qrels.query_of_row()[rows]
-    if (doc < 0).any() or len(np.unique(query)) < len(qrels.queries):
+def _all_relevant_ranked(dataset: Dataset) -> bool:
+    """Whether every judged query has a relevant document, and each of these is there and may be ranked for it."""
+    qrels, rows = dataset.qrels, np.flatnonzero(dataset.qrels.grade > 0)
+    docs = qrels.docs.strings.take(np.unique(qrels.doc[rows]))
+    relevant = qrels.query_of_row()[rows], qrels.doc[rows], np.ones(len(rows))
+    run = Run.from_columns(qrels.queries, qrels.docs, *relevant)
+    may = run.allowed(dataset.settled_queries)
+    if len(np.unique(relevant[0])) < len(qrels.queries):
         return False
-    best = Run.from_columns(qrels.queries, ids, query, doc, np.zeros(len(rows)))
-    return len(best.allowed(dataset.settled_queries).doc) == len(rows)
+    return bool((dataset.corpus.ids.codes(docs) >= 0).all()) and len(may.doc) == len(rows)
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:

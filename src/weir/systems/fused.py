@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import cast
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue
@@ -99,6 +100,7 @@ class Fused:
         """How many answers are taken from each part, where k are wanted of the fusion."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FusedSearcher:
         """The answers of the parts, each from the context's shelf; equal parts share one searcher."""
         shelf, count = shelf_of(context), len(self.distinct)
@@ -119,6 +121,7 @@ class FusedSearcher:
     corpus: Corpus
     searchers: tuple[Searcher, ...]
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents by fusion of each part's answers; raises BadValue for k below 1."""
         check_k(k)
