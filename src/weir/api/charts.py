@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from weir.argument_types import checked
 from weir.core.charts import (
     WIDE_PX,
     WIDTHS_PX,
@@ -27,6 +28,7 @@ from weir.core.short_names import short_names
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import write_bytes
 from weir.files.paths import path_of
+from weir.measures.measure import direction
 
 if TYPE_CHECKING:
     from weir.core.scores import Row
@@ -69,6 +71,7 @@ class Figure:
         drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
+    @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, as the ending says; a number stands behind the names of several.
 
@@ -250,7 +253,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                     "milliseconds of a query",
                     measure,
                     points,
-                    front(points),
+                    front(points, way=direction(measure)),
                 )
             )
         spread = [
@@ -273,12 +276,13 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
 
 
 def front(
-    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True
+    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """The points that no other beats, from left to right; separable: whether the step between two is."""
+    """The points that no other beats, from left to right; separable: whether the step between two is; way: as
+    `measures.measure.direction`, none where that is 0."""
     on_front: list[tuple[int, bool]] = []
-    for number in sorted(range(len(points)), key=lambda n: (points[n].x, -points[n].y)):
-        if not on_front or points[number].y > points[on_front[-1][0]].y:
+    for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
+        if not on_front or way * (points[number].y - points[on_front[-1][0]].y) > 0:
             on_front.append((number, not on_front or separable(on_front[-1][0], number)))
     return tuple(on_front)
 

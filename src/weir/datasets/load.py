@@ -14,6 +14,7 @@ from typing import cast
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
@@ -333,6 +334,7 @@ class Dataset:
         return replace(card, metadata=metadata_card(judged, None if store is None else store.corpus))
 
 
+@checked
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
     """Open a collection by its catalogue name, by the path of a folder, a zip, a TOML file or a golden set, or by
     reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`. Where no such path is there, birco/relic is birco-relic.
@@ -423,6 +425,7 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
     return replace(dataset, source=collection.source)
 
 
+@checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
     """The members of a group, or the one collection of that name, path or reference; raises what `load` raises."""
     if isinstance(name, str) and split is None:

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from weir.argument_types import checked
 from weir.core.qrels import Origins, Qrels, shown_number
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, WeirError, printable
@@ -298,6 +299,7 @@ class ImportReport:
         return [printable(line) for line in lines]
 
 
+@checked
 def import_files(
     paths: str | Path | Iterable[str | Path],
     out: str | Path,
