@@ -105,7 +105,7 @@ def test_a_folder_knows_the_same_names_of_texts(tmp_path):
     store = weir.load(tmp_path).store
     assert (store.corpus.text.tolist(), json.loads(store.metadata[0])) == (["a dam"], {"year": 1999})
     for row, said in (
-        ({"_id": "a", "headline": "x"}, "no text in any record"),
+        ({"_id": "a", "headline": "x"}, "no document with a 'text'"),
         ({"_id": "a", "body": "x", "content": "y"}, "body and content, which could each be the text"),
     ):
         (tmp_path / "corpus.jsonl").write_text(lines(row))

@@ -67,7 +67,7 @@ def read_documents(part: CollectionPart) -> Iterator[Batch]:
     Raises FormatError, naming file and line, for a line that is no document, and for a file without any;
     duplicates of ids are for the caller to find.
     """
-    rows = silent = 0
+    rows = 0
     with reading(part) as source:
         for batch in _from_tsv(source, part) if part.name.endswith(".tsv") else _from_json(source, part):
             check_unpacked(part.path, source.tell())
@@ -77,13 +77,7 @@ def read_documents(part: CollectionPart) -> Iterator[Batch]:
                 long = f"an identifier of {length[at]:,} bytes, '{batch.ids[at][:40]}...'"
                 raise FormatError(part, long, f"at most {IDENTIFIER_BYTES:,}")
             rows += len(batch)
-            silent += batch.null_texts
             yield batch
-    if rows and silent == rows:
-        found = "no text in any record"
-        raise FormatError(
-            part, found, "texts called 'text', 'contents', 'body' or the like, \"\" for an empty one"
-        )
     if not rows:
         raise FormatError(part, "an empty file", "at least one record")
 
