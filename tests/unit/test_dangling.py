@@ -72,7 +72,6 @@ def test_they_are_told_wherever_the_collection_is_known(folder, tmp_path):
         ({"candidates": ["d2"]}, {"1e5": 1, "d2": 1}, False),
         ({"candidates": ["d2"]}, {"d2": 1}, True),
         ({"excluded": ["1e5"]}, {"1e5": 1}, False),
-        ({}, {"d2": 0}, False),
     ],
 )
 def test_recall_is_one_by_construction_where_all_that_is_relevant_may_be_ranked(

@@ -97,14 +97,12 @@ def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tupl
 
 
 def _all_relevant_ranked(dataset: Dataset) -> bool:
-    """Whether every judged query has a relevant document, and each of these is there and may be ranked for it."""
+    """Whether every relevant document is there and may be ranked for its query."""
     qrels, rows = dataset.qrels, np.flatnonzero(dataset.qrels.grade > 0)
     docs = qrels.docs.strings.take(np.unique(qrels.doc[rows]))
     relevant = qrels.query_of_row()[rows], qrels.doc[rows], np.ones(len(rows))
     run = Run.from_columns(qrels.queries, qrels.docs, *relevant)
-    may = run.allowed(dataset.settled_queries)
-    if len(np.unique(relevant[0])) < len(qrels.queries):
-        return False
+    may = run.allowed(dataset.queries)
     return bool((dataset.corpus.ids.codes(docs) >= 0).all()) and len(may.doc) == len(rows)
 
 
