@@ -465,8 +465,8 @@ def long_table(rows: Sequence[Row]) -> Table:
             if "ties=bounds" in row.conventions:
                 lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
                 more += f" ties {score(lowest)}..{score(highest)}"
-            best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
-            cells.append(Cell(score(row.mean), best, more=more))
+            is_best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
+            cells.append(Cell(score(row.mean), is_best, more=more))
         for measure in people:
             mean = line[measure].people if measure in line else None
             cells.append(Cell("-" if mean is None else score(mean)))
