@@ -22,6 +22,8 @@ CUT = {
     "f1": "F@{}",
     "hit": "Success@{}",
     "hitrate": "Success@{}",
+    "hitratio": "Success@{}",
+    "hr": "Success@{}",
     "map": "AP@{}",
     "mapcut": "AP@{}",
     "mapia": "AP_IA@{}",
@@ -83,7 +85,7 @@ REFUSED = {
     "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",
     "numq": "it counts queries; every table says over how many a mean is",
     "prefs.*": "preferences between documents are not judged here",
-    "rbp[@.]": "ranx gains by the grade itself; for binary judgments write RBP(p=0.95), a rank to cut at RBP@95",
+    "rbp[@.]": "ranx gains by the grade itself; for binary judgments write RBP(p=0.{0}), a rank to cut at RBP@{0}",
     "relstring": "it is a text, no number",
     "runid": "it is a text, no number",
 }
@@ -167,7 +169,8 @@ def _measure_of(text: str, ours: dict[str, str]) -> str | None:
         (why for name, why in REFUSED.items() if re.fullmatch(rf"{name}(?:[@.]?\d+)?", folded)), None
     )
     if refused is not None:
-        raise BadValue(f"{text}: {refused}")
+        number = re.search(r"\d+$", folded)
+        raise BadValue(f"{text}: {refused.format(number[0] if number else '95')}")
     for one in _written(folded, None, ours):
         return one
     match = _NUMBERED.fullmatch(text)

@@ -32,7 +32,7 @@ from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
-from weir.experiment.results import stages_of
+from weir.experiment.results import PARSE_FAILURES, stages_of
 from weir.files.runs import read_run
 from weir.models.verdicts import SCORED_KINDS
 from weir.plugins.report.paper import (
@@ -52,8 +52,6 @@ UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
-PARSE_FAILURES = 0.01
-"""Share of a model's answers without a verdict from which it is serious."""
 MOST_BOUND_COLLECTIONS = 4
 """Collections whose score bounds are drawn, those of most queries."""
 MOST_OVERLAP_COLLECTIONS = 20
