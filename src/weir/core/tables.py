@@ -49,7 +49,8 @@ class Cell:
     """A cell as it is shown: its text, and what is marked.
 
     best, second: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for none;
-    more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks.
+    more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks; value:
+    the number that the text rounds, which CSV holds.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Cell:
     more: str = ""
     style: str = ""
     second: bool = False
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,11 @@ class Table:
         return "\n\n".join(parts)
 
     def csv(self) -> str:
-        """Comma-separated values: the texts of the cells alone, under the header."""
+        """Comma-separated values: the numbers or texts of the cells alone, under the header."""
         lines = [
-            [_number(c.text) if i in self.numbers else c.text for i, c in enumerate(row)] for row in self.rows
-        ]
+            [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
+             for i, c in enumerate(row)] for row in self.rows
+        ]  # fmt: skip
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:

@@ -6,10 +6,12 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from weir.api.charts import cost_charts, difference_chart, front, length_charts, standings_chart, verdict_map
+from weir.api.result_set import ResultSet
 from weir.api.rows import grid_tables, grids_marked
 from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
@@ -84,7 +86,8 @@ class Question:
 class Section:
     """A heading, how to read what is below it, charts, tables and notes.
 
-    behind: longer tables, which a page shows when asked; lists: statements under headings.
+    behind: longer tables, which a page shows when asked; lists: statements under headings; records: results that CSV
+    holds at full precision instead of the tables.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Section:
     notes: tuple[str, ...] = ()
     behind: tuple[Table, ...] = ()
     lists: tuple[tuple[str, tuple[Statement, ...]], ...] = ()
+    records: tuple[ResultSet[Any], ...] = ()
 
 
 def and_(names: Sequence[str]) -> str:
@@ -375,8 +379,20 @@ def against_baseline(study: Study) -> Section | None:
         f"Difference to {name} with its 95% interval. Filled marks are separable from {name}, hollow ones are not "
         f"({study.family})."
     )
-    tables = compare_tables([c for m in study.measures for c in study.on(m)], long=True)
-    return Section("baseline", f"Better or worse than {name}", lead, charts, tables)
+    shown = tuple(_labelled(study, c) for m in study.measures for c in study.on(m))
+    tables, records = compare_tables(shown, long=True), (ResultSet("compare", shown),)
+    return Section("baseline", f"Better or worse than {name}", lead, charts, tables, records=records)
+
+
+def _labelled(study: Study, comparison: Comparison) -> Comparison:
+    """A comparison under the labels of its systems, each against the baseline as the charts have it."""
+    turned = (pair.reversed if pair.second == study.baseline else pair for pair in comparison.pairs)
+    return replace(
+        comparison,
+        standings=tuple(replace(one, system=study.label(one.system)) for one in comparison.standings),
+        pairs=tuple(replace(p, first=study.label(p.first), second=study.label(p.second)) for p in turned),
+        baseline=None if comparison.baseline is None else study.label(comparison.baseline),
+    )
 
 
 def cost(study: Study) -> Section | None:
@@ -419,7 +435,8 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     tables = (*efficiency_tables(shown), cost_table(one for one in shown if one.quality.dataset == dataset))
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes)
+    records = (ResultSet("efficiency", tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def machine(hardware: str) -> str:
