@@ -56,6 +56,8 @@ ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
 """(texts of queries, texts of documents, aligned) -> a score for each pair."""
 
 T = TypeVar("T")
+SystemLike: TypeAlias = "str | Retriever | Callable[..., object] | SearchObject | IndexObject"
+"""What `as_system` and `parse_system` take: a name, a system, a function, an object."""
 
 
 @runtime_checkable
