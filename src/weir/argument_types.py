@@ -66,7 +66,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
             if one is not None and type(value) not in one.fast:
                 new = one.taken(value)
                 if new is not value:
-                    args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # the same arguments, one of them converted
+                    args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # one is converted
         for name, value in kwargs.items():
             one = by_name.get(name)
             if one is not None and type(value) not in one.fast:

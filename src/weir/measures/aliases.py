@@ -85,7 +85,7 @@ REFUSED = {
     "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",
     "numq": "it counts queries; every table says over how many a mean is",
     "prefs.*": "preferences between documents are not judged here",
-    "rbp[@.]": "ranx gains by the grade itself; for binary judgments write RBP(p=0.{0}), a rank to cut at RBP@{0}",
+    "rbp[@.]": "ranx gains by the grade itself; for binary judgments write RBP(p=0.95), a rank to cut at RBP@95",
     "relstring": "it is a text, no number",
     "runid": "it is a text, no number",
 }
@@ -170,7 +170,7 @@ def _measure_of(text: str, ours: dict[str, str]) -> str | None:
     )
     if refused is not None:
         number = re.search(r"\d+$", folded)
-        raise BadValue(f"{text}: {refused.format(number[0] if number else '95')}")
+        raise BadValue(f"{text}: {refused.replace('95', number[0]) if number else refused}")
     for one in _written(folded, None, ours):
         return one
     match = _NUMBERED.fullmatch(text)
