@@ -40,7 +40,7 @@ from weir.files.paths import path_of
 from weir.files.score_files import read_scores
 from weir.files.text_files import named_file
 from weir.models.verdicts import SCORED_KINDS
-from weir.stats.score_rows import group_row, row_notes, shallow_notes, unanswered_note
+from weir.stats.score_rows import depth_notes, group_row, row_notes, shallow_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
 # ----------
@@ -877,7 +877,12 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
         for depth, measures in sorted(by_depth.items())
         for note in shallow_notes(depth, measures)
     ]
-    return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *unscored, *row_notes(rows)]
+    of_dataset: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        of_dataset.setdefault(cell.dataset, {})[cell.label or cell.system] = cell.depth
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    deep = [note.about(dataset) for dataset, of in of_dataset.items() for note in depth_notes(of, measures)]
+    return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *deep, *unscored, *row_notes(rows)]
 
 
 def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
