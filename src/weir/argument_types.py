@@ -78,7 +78,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 def checked_fields(settings: type[T]) -> type[T]:
     """A dataclass whose fields are checked as the arguments of a `checked` function."""
-    settings.__init__ = checked(settings.__init__)
+    settings.__init__ = checked(settings.__init__)  # type: ignore[method-assign]  # the class checks as its functions do
     return settings
 
 
