@@ -31,7 +31,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 
 
 @click.command("compare")
-@click.argument("paths", type=PATH, nargs=-1, required=True)
+@click.argument("paths", type=NAME, nargs=-1, required=True)
 @measures_option()
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
@@ -78,7 +78,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 @click.option("--explain", is_flag=True, help="Say how the numbers were made.")
 @notes_option
 def compare_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     measures: tuple[str, ...],
     baseline: str | None,
     test: str,
@@ -150,7 +150,7 @@ def compare_command(
 
 
 @click.command("diff")
-@click.argument("paths", type=PATH, nargs=-1, required=True)
+@click.argument("paths", type=NAME, nargs=-1, required=True)
 @click.option(
     "-m",
     "--measure",
@@ -170,7 +170,7 @@ def compare_command(
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def diff_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     measure: str | None,
     collection: str | None,
     top: int,
@@ -206,7 +206,7 @@ def diff_command(
     shell_complete=measure_names,
     help="A measure such as nDCG@10.  [default: the first that both have]",
 )
-@click.option("--qrels", type=PATH, help="Judgments to score folders again with.")
+@click.option("--qrels", type=NAME, help="Judgments to score folders again with.")
 @click.option(
     "--collection",
     type=NAME,
@@ -219,7 +219,7 @@ def why_command(
     results: tuple[str, ...],
     model: str | None,
     measure: str | None,
-    qrels: Path | None,
+    qrels: str | None,
     collection: str | None,
     as_json: bool,
 ) -> None:
@@ -244,7 +244,7 @@ UNDECIDED = 3
 
 
 @click.command("gate")
-@click.argument("paths", type=PATH, nargs=-1, required=True,
+@click.argument("paths", type=NAME, nargs=-1, required=True,
                 metavar="[QRELS] BASELINE CANDIDATE")  # fmt: skip
 @click.option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, metavar="MEASURE[:DROP]",
               help="A measure such as nDCG@10, with the drop that is accepted where it is another; repeatable.  "
@@ -275,7 +275,7 @@ UNDECIDED = 3
 @click.option("--junit", type=OUTPUT, metavar="FILE", help="Also write JUnit's XML there.")
 @notes_option
 def gate_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     measures: tuple[str, ...],
     max_drop: float,
     confidence: float,
@@ -353,7 +353,7 @@ def gate_command(
 
 
 @click.command("power")
-@click.argument("qrels", type=PATH)
+@click.argument("qrels", type=NAME)
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @measures_option()
@@ -369,7 +369,7 @@ def gate_command(
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @notes_option
 def power_command(
-    qrels: Path,
+    qrels: str,
     first: Path,
     second: Path,
     measures: tuple[str, ...],

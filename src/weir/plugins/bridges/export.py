@@ -229,7 +229,9 @@ def _with_other_splits(result: dict[str, Any], path: Path) -> dict[str, Any]:
         scores, revision = before["scores"], before["dataset_revision"]
         seconds = before["evaluation_time"] or 0.0
         several = ":" in revision
-        revisions = dict(one.split(":") for one in revision.split()) if several else dict.fromkeys(scores, revision)
+        revisions = (
+            dict(one.split(":") for one in revision.split()) if several else dict.fromkeys(scores, revision)
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise FormatError(path, "another file", "a result of MTEB's, or no file of that name") from None
     others = {split: of for split, of in scores.items() if split not in result["scores"]}
