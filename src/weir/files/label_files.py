@@ -12,7 +12,7 @@ from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
 from weir.errors import BadValue, FormatError
-from weir.files.column_names import ORIGIN, is_label, pair_columns
+from weir.files.column_names import is_label, origin_column, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.json_files import json_fault, json_rows, whole_json
@@ -182,8 +182,7 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
                     f"{len(names)} cells: {', '.join(names)}",
                 )
                 raise FormatError(path, f"{len(row)} cells in '{shown}'", expected, line)
-    lowered = [name.lower() for name in names]
-    origin = lowered.index(ORIGIN) if ORIGIN in lowered else None
+    origin = origin_column(names, "qrels")
     folded = {_folded(word): grade for word, grade in words.items()}
     rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
     return LabelTable(path, names, *pair, origin, rows, lines, folded)

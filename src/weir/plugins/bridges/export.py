@@ -72,7 +72,7 @@ def _file_names(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def _set_name(cell: ResultCell) -> str:
-    """What files call a collection: with the split, unless that is test, so that splits never take each other's name."""
+    """What files call a collection: with its split unless that is test, so that splits stand side by side."""
     return slug(cell.collection if cell.split == "test" else f"{cell.collection}-{cell.split}")
 
 
@@ -293,10 +293,10 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
 
 
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
-    """Write rankings as <folder>/<collection>/<system>.trec, <collection>-<split> but for test, each with the content of its records.
+    """Write rankings as <folder>/<collection>/<system>.trec, each with the content of its records.
 
-    results: a results folder, or finished cells of it. Raises as `write_annotated_run`, and StoreError when the disk
-    refuses.
+    The folder of another split than test is called <collection>-<split>. results: a results folder, or finished cells
+    of it. Raises as `write_annotated_run`, and StoreError when the disk refuses.
     """
     paths = []
     cells = cells_in(results)

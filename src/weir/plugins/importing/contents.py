@@ -6,16 +6,14 @@ import csv
 import io
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
+from weir.files.column_names import fold, names, of_role
 from weir.files.formats import SEMICOLON, csv_separator, decimal_points
 from weir.files.json_files import read_blocks, require_values
 from weir.files.pickles import is_pickle, read_pickle
@@ -23,7 +21,7 @@ from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, r
 from weir.settings import IMPORT_BYTES
 
 # ----------
-# Roles of fields, by the names in names.toml or as the user says.
+# Roles of fields, by their names or as the user says.
 
 
 ROLES = (
@@ -46,42 +44,6 @@ ROLES = (
     "impressions",
     "clicked",
 )
-
-
-@dataclass(frozen=True)
-class FieldNames:
-    """The names of names.toml, folded: roles: tiers of names; words: within -> names; and the rest likewise."""
-
-    roles: Mapping[str, tuple[frozenset[str], ...]]
-    words: Mapping[str, frozenset[str]]
-    containers: frozenset[str]
-    inner: frozenset[str]
-    clicks: Mapping[str, frozenset[str]]
-    unanswerable: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-
-@lru_cache(4096)
-def fold(name: object) -> str:
-    """A name as it is compared: without case, blanks and marks."""
-    return re.sub(r"[\W_]+", "", str(name).casefold())
-
-
-@cache
-def names() -> FieldNames:
-    """The names, read once."""
-    table = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
-
-    def folded(words: Iterable[str]) -> frozenset[str]:
-        return frozenset(map(fold, words))
-
-    return FieldNames(
-        {role: tuple(map(folded, tiers)) for role, tiers in table["roles"].items()},
-        {within: folded(words) for within, words in table["words"].items()},
-        folded(table["containers"]["names"]),
-        folded(table["containers"]["inner"]),
-        {role: folded(words) for role, words in table["clicks"].items()},
-        {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
-    )
 
 
 def parse_columns(text: str) -> dict[str, str]:
@@ -131,12 +93,14 @@ def roles_of(columns: Iterable[str], chosen: Mapping[str, str], path: object) ->
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
     free = [column for column in listed if column not in roles.values() and not str(column).startswith("__")]
-    for role, tiers in names().roles.items():
-        if role in roles or (role in ("relevant", "doc") and ("relevant" in roles or "doc" in roles)):
+    for role in names().roles:
+        if (
+            role == "id"
+            or role in roles
+            or (role in ("relevant", "doc") and ("relevant" in roles or "doc" in roles))
+        ):
             continue
-        candidates = next(
-            (fitting for tier in tiers if (fitting := [one for one in free if fold(one) in tier])), []
-        )
+        candidates = of_role(free, role)
         if len(candidates) > 1:
             one = "doc" if role == "relevant" else role
             raise BadValue(

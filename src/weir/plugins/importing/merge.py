@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
+from weir.files.column_names import fold
 from weir.plugins.importing.click_models import ClickShare
-from weir.plugins.importing.contents import fold
 from weir.plugins.importing.items import (
     ByWords,
     Choices,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weir.errors import BadValue
-from weir.plugins.importing.contents import Contents, TableRow, fold, names, roles_of
+from weir.files.column_names import fold, names
+from weir.plugins.importing.contents import Contents, TableRow, roles_of
 from weir.plugins.importing.formats.lines import listed_document, qrels_lines, run_lines
 from weir.plugins.importing.items import (
     ByWords,

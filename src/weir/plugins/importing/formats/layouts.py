@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.errors import BadValue
+from weir.files.column_names import fold
 from weir.files.json_files import is_birco_set
-from weir.plugins.importing.contents import Contents, TableRow, fold
+from weir.plugins.importing.contents import Contents, TableRow, roles_of
 from weir.plugins.importing.formats.lines import two_columns
 from weir.plugins.importing.items import (
     Choices,
@@ -168,18 +169,19 @@ def _folded(contents: Contents) -> dict[str, str]:
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
-    columns = _folded(contents)
-    roles = (("query_id", "queryid"), ("doc", "corpusid"), ("grade", "score"))
-    yield from (Used(role, columns[name]) for role, name in roles if name in columns)
-    if "score" not in columns:
+    roles = roles_of(contents.columns, contents.roles, contents.path)
+    grade = roles.get("grade", roles.get("score"))
+    used = {"query_id": roles["query_id"], "doc": roles["doc"], "grade": grade}
+    yield from (Used(role, name) for role, name in used.items() if name is not None)
+    if grade is None:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
-        query, doc = (plain(row.fields.get(columns.get(name, ""))) for name in ("queryid", "corpusid"))
+        query, doc = plain(row.fields.get(roles["query_id"])), plain(row.fields.get(roles["doc"]))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
-            grade = row.fields.get(columns["score"]) if "score" in columns else 1
-            yield Judgment(ItemKey(query), ItemKey(doc), grade, row.where)
+            value = 1 if grade is None else row.fields.get(grade)
+            yield Judgment(ItemKey(query), ItemKey(doc), value, row.where)
 
 
 def _candidates(contents: Contents) -> str:

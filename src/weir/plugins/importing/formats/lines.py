@@ -10,8 +10,9 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from weir.errors import BadValue
+from weir.files.column_names import fold, names
 from weir.files.pickles import is_pickle
-from weir.plugins.importing.contents import Contents, fold, names
+from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
