@@ -147,10 +147,10 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
     from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
     from weir.measures.evaluate import distinct_names
 
-    meaning, sources = parse_words(words), [_named(one) for one in sources]
-    paths = [one for one in sources if isinstance(one, (str, os.PathLike))]
-    if len(sources) == len(paths) == 1:
-        return read_raters(Path(paths[0]), meaning)
+    meaning = parse_words(words)
+    given = [_named(one) for one in sources]
+    if len(given) == 1 and isinstance(given[0], (str, os.PathLike)):
+        return read_raters(path_of(given[0]), meaning)
     short = [
         rater_name(Path(one)) if isinstance(one, (str, os.PathLike)) else f"labels {n}"
         for n, one in enumerate(sources, 1)
@@ -160,8 +160,7 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
         for one, name in zip(sources, short, strict=True)
     ]
     labels = [
-        read_labels(Path(one), meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
-        for one in sources
+        read_labels(one, meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one) for one in given
     ]
     return dict(zip(distinct_names(short, long), labels, strict=True))
 
@@ -169,9 +168,10 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
 def _named(labels: object) -> object:
     """Labels as they are given, of what names a collection its judgments; a folder of labels is none."""
     from weir.datasets.scoring_rules import judged_by
-    from weir.files.label_files import LABELS
+    from weir.files.layouts import holds_collection
 
-    if isinstance(labels, (str, os.PathLike)) and (path_of(labels) / LABELS).is_file():
+    folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
+    if folder is not None and folder.is_dir() and not holds_collection(folder):
         return labels
     return judged_by(labels)[0]
 

@@ -387,7 +387,8 @@ def _opened(name: str | Path, split: str | None, watch: Watch, here: bool = Fals
     text = str(name)
     if isinstance(name, str) and catalogue.is_group(text):
         size = len(catalogue.group(text).members)
-        raise BadValue(f"'{text}' is a group of {size} datasets; take one, or load_group")
+        beside = f"; the folder of that name here is ./{text}" if Path(text).is_dir() else ""
+        raise BadValue(f"'{text}' is a group of {size} datasets; take one, or load_group{beside}")
     official = catalogue_name(name)
     if official:
         if official == text and not here and Path(text).exists():

@@ -174,6 +174,14 @@ def collections_below(folder: Path) -> list[str]:
     return found
 
 
+def holds_collection(folder: Path) -> bool:
+    """Whether a folder holds parts of a collection, or several collections."""
+    try:
+        return bool(find_layout(folder))
+    except FormatError:
+        return bool(collections_below(folder))
+
+
 def _is_collection(folder: Path) -> bool:
     """Whether two of documents, queries and judgments lie in a folder."""
     try:

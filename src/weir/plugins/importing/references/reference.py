@@ -152,10 +152,8 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
         try:
             return from_file(path, watch, fetch)
         except (BadValue, FormatError) as error:
-            option = re.search(r"--(columns|as)\b", str(error))  # which where a collection is named there are none
-            if option:
-                before, after = str(error)[: option.start()], str(error)[option.start() :]
-                error.args = (f"{before}weir data import {path} -o FOLDER {after}",)
+            if re.search(r"--(columns|as)\b", str(error)):
+                error.args = (f"{error} (options of: weir data import {path} -o FOLDER)",)
             raise
     test_set = next((path / one for one in BIRCO_SETS if (path / one).is_file()), None)
     if test_set is not None and not subset:
