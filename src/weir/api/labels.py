@@ -160,7 +160,8 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
         for one, name in zip(sources, short, strict=True)
     ]
     labels = [
-        read_labels(one, meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one) for one in given
+        read_labels(one, meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
+        for one in given
     ]
     return dict(zip(distinct_names(short, long), labels, strict=True))
 

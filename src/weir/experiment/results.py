@@ -290,7 +290,7 @@ def open_cell(folder: Path | str) -> ResultCell:
     if (folder / RECORD).exists() or run_file(folder).exists():
         what = "rankings without scores: a part of another system, of no judgments, or a cell that is not finished"
         raise FormatError(folder, what, "a finished cell; the same weir run continues one")
-    if any(folder.glob(f"*/{RECORD}")) or any(folder.glob(f"*/*/{RECORD}")):
+    if any(folder.glob(f"*/{SCORES}")) or any(folder.glob(f"*/*/{SCORES}")):
         several = [cell for cell in _cells_of(folder) if cell.rows]
         if len(several) == 1:
             return several[0]
@@ -316,7 +316,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 def _cells_of(folder: Path) -> list[ResultCell]:
     """The finished cells of a results folder, or of one collection in it; raises FormatError for another folder."""
-    inner = not any(folder.glob(f"*/*/{RECORD}")) and any(folder.glob(f"*/{RECORD}"))
+    inner = not any(folder.glob(f"*/*/{SCORES}")) and any(folder.glob(f"*/{SCORES}"))
     place = folder.resolve()
     cells = finished_cells(place.parent if inner else folder, unjudged=True)
     return [cell for cell in cells if not inner or cell.folder.parent == place]
