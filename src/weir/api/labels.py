@@ -241,10 +241,10 @@ def _pairs(
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")
-    if len(targets) == 1 and is_sheet(Path(targets[0])):
+    if len(targets) == 1 and is_sheet(path_of(targets[0])):
         about = None if not (places := places_of(collection)) else _only(subjects_of(places))
         about = replace(about, qrels=people) if about is not None and people is not None else about
-        pairs = pairs_of_sheet(Path(targets[0]), about, judged, limit)
+        pairs = pairs_of_sheet(path_of(targets[0]), about, judged, limit)
     else:
         pairs = pairs_of_subject(_only(subjects_of(targets, places_of(collection))), judged, k, limit)
     return pairs if people is None else replace(pairs, people=people)

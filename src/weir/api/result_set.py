@@ -161,8 +161,9 @@ class ResultSet(Sequence[T], Generic[T]):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
+        path = path_of(path)
         try:
-            values = json.loads(path_of(path).read_text(encoding="utf-8"))
+            values = json.loads(path.read_text(encoding="utf-8"))
             of = _kind(values["weir"]).of
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)

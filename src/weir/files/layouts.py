@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
@@ -302,15 +302,17 @@ def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
             raise FormatError(path, f"{key} = '{keys[key]}'", f"{key} = {expected}")
     for key in ("documents", "queries"):
         if key in keys:
-            keys[key] = _part(path.parent / keys[key], lambda of, key=key: getattr(of, f"need_{key}")())
+            keys[key] = _part(path.parent / keys[key], key)
     if qrels:
-        keys["qrels"] = {
-            split: _part(path.parent / where, lambda of, split=split: of.need_qrels(split))
-            for split, where in qrels.items()
-        }
+        keys["qrels"] = {split: _part(path.parent / where, "qrels", split) for split, where in qrels.items()}
     return replace(layout, **keys)
 
 
-def _part(path: Path, of: Callable[[CollectionLayout], CollectionPart]) -> CollectionPart:
+def _part(path: Path, kind: str, split: str = "") -> CollectionPart:
     """A file, or that part of the collection in a folder or a zip; raises FormatError where it lacks it."""
-    return of(find_layout(path)) if path.is_dir() or path.suffix == ".zip" else CollectionPart(path)
+    if not path.is_dir() and path.suffix != ".zip":
+        return CollectionPart(path)
+    layout = find_layout(path)
+    if kind == "qrels":
+        return layout.need_qrels(split)
+    return layout.need_documents() if kind == "documents" else layout.need_queries()
