@@ -157,15 +157,15 @@ def _of_files(
     rules = ScoringRules.of(collection)
     dataset = rules.dataset
     assert dataset is not None  # it was named
-    judged, every = rules.counted(qrels), dataset.all_queries
+    counted, every = rules.counted(qrels), dataset.all_queries
     rankings = {name: rules.ranked(run) for name, run in rankings.items()}
-    names = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
+    names = [counted.queries.strings, *(run.queries.strings for run in rankings.values())]
     codes = np.unique(np.concatenate([every.ids.codes(of) for of in names]))
     return Subject(
         name,
         None if dataset.layout.documents is None else dataset.corpus,
         every.take(codes[codes >= 0]),
-        judged,
+        counted,
         rankings,
         instruction=_instruction(dataset),
         self_match=dataset.self_match,
