@@ -17,7 +17,7 @@ BARE_EXCEPTION = re.compile(r"#\s*(noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]+
 
 # A package imports only from rows above its own; packages of one row do not import each other.
 LAYERS = [
-    {"errors", "registry", "settings", "algorithms", "lazy_names", "kernels"},
+    {"errors", "registry", "settings", "algorithms", "argument_types", "lazy_names", "kernels"},
     {"core"},
     {"files"},
     {"measures", "services"},
@@ -69,6 +69,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 FIRST_ROW = {
     "errors": set(),
     "algorithms": set(),
+    "argument_types": {"errors"},
     "lazy_names": set(),
     "registry": {"errors"},
     "settings": {"errors"},

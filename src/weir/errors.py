@@ -12,6 +12,7 @@ WeirError                   the command line prints it in one line and exits wit
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+LossWarning                 a warning: rows of a file that a collection was read from are not in it
 DownloadWarning             a warning: a collection came from another source than the first
 StoreWarning                a warning: something on disk was damaged and is made again
 NameNote                    a warning: a name is the catalogue's, and a folder of that name is here too
@@ -75,6 +76,7 @@ class FormatError(WeirError):
     """A file does not hold what it should."""
 
     def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
+        self.expected, self.line = expected, line
         where = f"{path}, line {line}" if line is not None else str(path)
         super().__init__(f"{where}: found {found}; expected {expected}")
 
@@ -111,6 +113,13 @@ class BadRanking(WeirError):
 
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class LossWarning(UserWarning):
+    """Rows of a file that a collection was read from are not in it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))

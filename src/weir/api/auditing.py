@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
 from weir.files.paths import path_of
@@ -45,6 +46,7 @@ def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
     return several[0] if several else None
 
 
+@checked
 def align(
     dataset: str | Path,
     *others: str | Path,
@@ -64,6 +66,7 @@ def align(
     return ResultSet("align", (alignment(dataset, others, task, measure, results),))
 
 
+@checked
 def audits(
     *targets: str | Path,
     only: Iterable[str] = (),
@@ -88,6 +91,7 @@ def audits(
     return ResultSet("audit", tuple(audited_all(subjects, tuple(only), progress)))
 
 
+@checked
 def judging_pool(
     *targets: str | Path,
     out: str | Path | None = None,
@@ -147,6 +151,7 @@ def _one_subject(targets: Sequence[str | Path], collection: Places) -> Subject:
     return subjects[0]
 
 
+@checked
 def relabel(
     judged: str | Path | Qrels,
     *targets: str | Path,
@@ -203,6 +208,7 @@ def _new_judgments(judged: str | Path | Qrels) -> tuple[Qrels, int]:
     return read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)
 
 
+@checked
 def subset(
     dataset: str | Path,
     docs: int,

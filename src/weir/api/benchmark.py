@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, written
@@ -148,6 +149,7 @@ class Benchmark:
         return self.rows.to_csv()
 
 
+@checked
 def benchmark(
     datasets: Collection | Iterable[Collection],
     systems: str | Retriever | Iterable[str | Retriever],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from weir.argument_types import checked
 from weir.core.charts import (
     WIDE_PX,
     WIDTHS_PX,
@@ -69,6 +70,7 @@ class Figure:
         drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
+    @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, as the ending says; a number stands behind the names of several.
 

@@ -12,12 +12,14 @@ from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.given import all_rankings, one_ranking, ranking
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores, judgment_marks
 from weir.datasets.load import query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, WeirError
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.files.paths import path_of
+from weir.files.runs import RESULT_RUNS, run_name
 from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
@@ -56,6 +58,7 @@ def compare(qrels: object, *systems: object, measures: Measures = ..., baseline:
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
             factors: str | Iterable[str] | Literal[True], collection: Collection | Places = ...,
             datasets: Sequence[str] = ..., only: Sequence[str] = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
+@checked
 def compare(
     qrels: object,
     *systems: object,
@@ -264,6 +267,7 @@ def compare_shown(
     return ShownComparison(compared, left_out=left_out)
 
 
+@checked
 def power(
     qrels: object,
     first: object,
@@ -308,6 +312,7 @@ def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
          collection: Collection = ...,
          conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
+@checked
 def diff(
     first: object,
     second: object,
@@ -348,6 +353,7 @@ def diff(
     return ResultSet("diff", (moves,))
 
 
+@checked
 def why(
     *results: object,
     published: str | None = None,
@@ -384,7 +390,7 @@ def why(
             if all(folder.is_file() for folder in folders):
                 raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
             explanation = explain_cells(*folders, name, judgments)
-        case (judged, one, other) if not (published or qrels):
+        case (judged, one, other) if not (published or qrels or _is_cell(judged)):
             judged, collection = judged_by(judged, collection)
             one, other = one_ranking(one), one_ranking(other)
             refuse_mismatched(judged, one)
@@ -398,6 +404,11 @@ def why(
                 f"found {len(results)} results; expected one or two result folders, or judgments and two runs alone"
             )
     return ResultSet("why", (explanation,))
+
+
+def _is_cell(given: object) -> bool:
+    """Whether it is the folder of a result, which holds no judgments."""
+    return isinstance(given, (str, os.PathLike)) and run_name(path_of(given) / RESULT_RUNS[0]) != "run"
 
 
 def _is_system(given: object) -> bool:
@@ -425,6 +436,7 @@ def _why_engine(
     return ResultSet("why-engine", (explain_engine(system(first), system(second), dataset, parsed),))
 
 
+@checked
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
@@ -443,6 +455,7 @@ def abstention(
     return ResultSet("abstention", tuple(curves(ranking(run), scores, confidence)))
 
 
+@checked
 def threshold(
     qrels: object,
     run: object,
@@ -552,8 +565,11 @@ def _scored(value: object) -> dict[str, Scores]:
         return dict(value)
     if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
         return {f"system {n}": one for n, one in enumerate(value, 1)}
+    found = f"{type(value).__name__} alone"
+    if isinstance(value, tuple):
+        found = " beside ".join(dict.fromkeys(type(one).__name__ for one in value)) + " without judgments"
     raise BadValue(
-        f"found {type(value).__name__} alone; rankings are compared against judgments: compare(qrels, systems)"
+        f"found {found}; rankings are compared against judgments, compare(qrels, systems), and Scores with Scores"
     )
 
 
@@ -582,6 +598,7 @@ def _scores_by_name(
     return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}
 
 
+@checked
 def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
     """Mean, worst, best and spread of each measure within groups of queries, averaged over the groups.
 
@@ -593,6 +610,7 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
     return ResultSet("within", tuple(within(GroupedScores.of(scores, query_groups(by, scores.queries)))))
 
 
+@checked
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
@@ -615,6 +633,7 @@ MAX_DROP = 0.01
 NAME = "the judged queries"
 
 
+@checked
 def gate(
     first: object,
     second: object,
@@ -655,7 +674,11 @@ def gate(
     if third is not None:
         name = Path(first).name if isinstance(first, (str, os.PathLike)) else NAME
         first, collection = judged_by(first, place_of(collection))
-        second, third = _side(second), _side(third)
+        if all(isinstance(one, (str, os.PathLike)) and path_of(one).is_dir() for one in (second, third)):
+            second, third = (
+                one_ranking(second),
+                one_ranking(third),
+            )  # beside a file, a folder keeps its scores
     inputs = [one for one in (first, second, third) if one is not None]
     paths = [path_of(one) for one in inputs if isinstance(one, (str, os.PathLike))]
     grounds: dict[str, Dataset] = {}
@@ -678,6 +701,7 @@ def gate(
     return ResultSet("gate", tuple(gates(pairs.cases, allowed)), pairs.notes)
 
 
+@checked
 def save_baseline(
     path: FolderPath,
     results: object,
@@ -703,7 +727,7 @@ def save_baseline(
     name = Path(results).name if run is not None and isinstance(results, (str, os.PathLike)) else NAME
     if run is not None:
         results, collection = judged_by(results, collection)
-        run = _side(run)
+        run = one_ranking(run)
     paths = [path_of(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
     if run is None and not paths:
         raise BadValue(
@@ -722,12 +746,6 @@ def _drops(max_drop: float | Mapping[str, float]) -> tuple[float, dict[str, floa
     if isinstance(max_drop, Mapping):
         return MAX_DROP, {str(parse_measure(str(measure))): drop for measure, drop in max_drop.items()}
     return max_drop, {}
-
-
-def _side(side: object) -> object:
-    """A side of a gate beside judgments: a saved baseline or a value as it is given, of other paths the run file."""
-    saved = isinstance(side, (str, os.PathLike)) and path_of(side).is_file() and is_baseline(path_of(side))
-    return side if saved else one_ranking(side)
 
 
 def _scores_of_side(side: object) -> Scores | None:

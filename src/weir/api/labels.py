@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weir.api.auditing import Places, places_of
 from weir.api.given import all_rankings, ranking
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.qrels import MODEL
 from weir.errors import BadValue
 from weir.files.paths import path_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from weir.stats.order_agreement import OrderAgreement
 
 
+@checked
 def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
     """How well other labels agree with the first: `weir labels agree`.
 
@@ -48,6 +50,7 @@ def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSe
     return ResultSet("agree", tuple(agreement(labels, other, (name, beside)) for beside, other in rest))
 
 
+@checked
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
     """Krippendorff's alpha of all raters together, of whom each may have left pairs out; arguments as `agree`.
 
@@ -58,6 +61,7 @@ def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -
     return ResultSet("raters", (many_raters(labels_by_name((first, *others), words)),))
 
 
+@checked
 def rank_agreement(
     first: object,
     *others: object,
@@ -83,6 +87,7 @@ def rank_agreement(
     return ResultSet("orders", tuple(agreements))
 
 
+@checked
 def holes(
     qrels: object,
     *runs: object,
@@ -177,6 +182,7 @@ def _named(labels: object) -> object:
     return judged_by(labels)[0]
 
 
+@checked
 def judge(
     *targets: str | Path,
     out: str | Path,
@@ -259,6 +265,7 @@ def _only(subjects: Sequence[Subject]) -> Subject:
     return subjects[0]
 
 
+@checked
 def estimate(
     human: object,
     model: object,
@@ -294,6 +301,7 @@ def estimate(
     return ResultSet("estimate", tuple(estimates), (*rules.notes, *notes))
 
 
+@checked
 def next_queries(
     human: object,
     model: object,

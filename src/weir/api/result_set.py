@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.frames import plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
@@ -14,7 +15,9 @@ from weir.core.scores import Note
 from weir.core.tables import Table, csv_text, notebook_html, written
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.files.atomic import write_text
+from weir.files.json_record import parse_json
 from weir.files.paths import path_of
+from weir.files.text_files import read_bytes
 from weir.measures.measure import canonical_name
 
 if TYPE_CHECKING:
@@ -145,6 +148,7 @@ class ResultSet(Sequence[T], Generic[T]):
         text = self.shown("csv")
         return text if raw else printable_text(text)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results: JSON at full precision, or as the ending says .csv, .tex, .md or .html.
 
@@ -159,11 +163,12 @@ class ResultSet(Sequence[T], Generic[T]):
         write_text(target, printable_text(text).rstrip("\n") + "\n")
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
         path = path_of(path)
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = parse_json(read_bytes(path), path)
             of = _kind(values["weir"]).of
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)

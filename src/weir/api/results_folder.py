@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.scores import Note
 from weir.datasets.load import Dataset, query_groups
 from weir.files.paths import path_of
@@ -88,6 +89,7 @@ class ShownResults:
         return text, (*left_out, *self.rows.notes())
 
 
+@checked
 def results(
     folder: FolderPath,
     measures: Measure | str | Iterable[Measure | str] = (),
@@ -188,6 +190,7 @@ def provenance(
     return ResultSet("provenance", tuple(map(provenance_of, cells)), notes)
 
 
+@checked
 def verify(
     folder: FolderPath, fetch: bool = False, progress: Callable[[str, int, int], None] | None = None
 ) -> ResultSet[Verdict]:
@@ -202,6 +205,7 @@ def verify(
     return ResultSet("verify", tuple(verified(path_of(folder), progress, fetch)))
 
 
+@checked
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
     """What each system of a results folder costs, next to its quality by a measure, by default the first.
 
@@ -215,6 +219,7 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     return ResultSet("efficiency", costs, tuple(efficiency_notes(costs)))
 
 
+@checked
 def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
     """What language models were asked in making the results of a folder: answers by verdict, tokens, dollars, faults.
 
@@ -227,6 +232,7 @@ def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] 
     return ResultSet("llm_use", tuple(model_uses(cells)), damaged)
 
 
+@checked
 def llm_trace(
     folder: FolderPath,
     query: str | None = None,
@@ -261,6 +267,7 @@ def _cells_of(
     )
 
 
+@checked
 def reproduce(
     folder: FolderPath, model: str | None = None, tolerance: int | None = None, nearest: bool = False
 ) -> ResultSet[PublishedCheck]:
@@ -311,6 +318,7 @@ def birco_of_folder(
     return ResultSet("official", tuple(figures), (*map(Note, remarks), *damaged))
 
 
+@checked
 def plan(
     datasets: str | Path | Dataset | Iterable[str | Path | Dataset],
     systems: str | Retriever | Iterable[str | Retriever],
@@ -362,6 +370,7 @@ def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultS
     return ResultSet("stages", tuple(stage_graph(Experiment((), several).parsed_systems())))
 
 
+@checked
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:
     """Sizes, judgments, duplicates and damage of collections, counted from their files, as `weir data stats`.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
@@ -125,10 +126,12 @@ class IntentQrels:
         )
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
         """The judgments in TREC's four columns, the intent in the second; raises as `read_intents`."""
         return READ_INTENTS(path)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write TREC's four columns; raises BadValue for an identifier with white space."""
         WRITE_INTENTS(self, path)

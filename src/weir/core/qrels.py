@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
@@ -163,10 +164,12 @@ class Qrels:
         return Qrels(queries, docs, ptr, doc.astype(np.int32), grade, origins)
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
         """The judgments in a file of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
         return READ_QRELS(path)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the judgments in the format that the file's name says; raises as `write_qrels`."""
         WRITE_QRELS(self, path)
@@ -285,6 +288,7 @@ def shown_number(value: object) -> str:
 # Layers of judgments: those that count first, and others where these say nothing.
 
 
+@checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
     """The judgments of `base`, and those of `other` for the pairs that `base` does not judge.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames
 from weir.core.corpus import Queries
 from weir.core.filters import DocumentLists, DocumentMasks
@@ -109,10 +110,12 @@ class Run:
         return Run(queries, docs, ptr, doc.astype(np.int32), score, named.name, named.ties)
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
         """The run in a file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
         return READ_RUN(path, ties)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run in the format that the file's name says, whole or not at all; raises as `write_run`."""
         WRITE_RUN(self, path)

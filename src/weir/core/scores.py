@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.hooks import Hook
 from weir.core.intents import IntentQrels
@@ -261,10 +262,12 @@ class Scores:
         return {"query": self.queries.tolist(), **dict(zip(self.measures, self.values, strict=True))}
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> Scores:
         """The scores that `save` wrote; raises FormatError for another file."""
         return READ_SCORES(path)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all values and what is known of them as JSON, at full precision; raises StoreError."""
         WRITE_SCORES(self, path)

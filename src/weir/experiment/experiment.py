@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked_fields
 from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
@@ -324,6 +325,7 @@ def _silent(stage: str, done: int, total: int) -> None:
     """Watch nothing."""
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
@@ -355,7 +357,7 @@ class Experiment:
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
         path = path_of(path)
-        table = read_toml(path, "an experiment file")
+        table = read_toml(path, "an experiment file", pipes=True)
         keys = ("datasets", "systems", "measures", "k")
         for key in table:
             if key not in keys:
@@ -492,8 +494,8 @@ class Experiment:
         for part in (part for system in systems for part in parts_of(system)):
             if isinstance(part, Fetched):
                 part.fetch()
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 0 < self.k < 1 << 31:
+            raise BadValue(f"k is {str(self.k)[:40]}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
@@ -521,7 +523,7 @@ def _require_parts(cell: Cell) -> None:
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return
-    from weir.systems.dense import DenseRetriever
+    from weir.systems.dense_search import DenseRetriever
 
     for part in parts_of(cell.system):
         if isinstance(part, DenseRetriever) and part.nearest is not None:

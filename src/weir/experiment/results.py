@@ -37,6 +37,7 @@ from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.score_files import read_scores
+from weir.files.text_files import named_file
 from weir.stats.score_rows import group_row, row_notes, shallow_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
@@ -110,7 +111,7 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 class ResultCell:
     """A system on a collection, done and written.
 
-    queries: how many are judged; run: the file of its rankings; rows: its means, none where nobody judged; settings:
+    queries: how many are judged; rows: its means, none where nobody judged; settings:
     every setting of the records as (dotted name, text); ranked, scored: the records of the rankings and of each set of
     scores; label: the system's name, with its key where another cell of the collection bears the same one; superseded:
     how many other judgments the same rankings were scored by, whose scores no longer count; outdated: whether its own
@@ -122,7 +123,6 @@ class ResultCell:
     split: str
     system: str
     queries: int
-    run: Path
     rows: tuple[Row, ...]
     settings: tuple[tuple[str, str], ...]
     ranked: Record
@@ -130,6 +130,12 @@ class ResultCell:
     label: str = ""
     superseded: int = 0
     outdated: bool = False
+
+    @property
+    def run(self) -> Path:
+        """The file of its rankings, which may be missing; raises FormatError for a pipe or a link to elsewhere."""
+        path = run_file(self.folder)
+        return named_file(self.folder, path.name, path, "its rankings, in its own folder")
 
     @property
     def collection(self) -> str:
@@ -581,7 +587,6 @@ def _cells_in(folder: Path) -> Iterator[ResultCell]:
                 str(last.facts["split"]),
                 last.name,
                 int(last.facts["queries"]),
-                run_file(folder),
                 tuple(rows.values()),
                 tuple(flattened("", about | {"environment": environment})),
                 ranked,
@@ -708,17 +713,17 @@ def stages_of(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
 
 
 @contextmanager
-def _as_weir_writes_it(cell: ResultCell) -> Iterator[None]:
+def as_weir_writes_it(cell: ResultCell) -> Iterator[None]:
     """Raise FormatError where an entry of a cell's records, which may be somebody else's, is another value."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
     """Seconds, bytes and documents of all indexes behind a cell; empty where it has none. Raises FormatError."""
-    with _as_weir_writes_it(cell):
+    with as_weir_writes_it(cell):
         records = [record for _, record in stages_of(cell) if record.kind == "index"]
         if not records:
             return {}
@@ -731,7 +736,7 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
     """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError."""
-    with _as_weir_writes_it(cell):
+    with as_weir_writes_it(cell):
         records = [record for _, record in stages_of(cell) if record.kind == "run"]
         # Rankings without self-matches are those of the stage before them, which was searched.
         searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
@@ -744,7 +749,7 @@ def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
     collection."""
     sentences: dict[str, None] = {}
     for cell in cells:
-        with _as_weir_writes_it(cell):
+        with as_weir_writes_it(cell):
             for _, record in stages_of(cell):
                 reranked = record.facts.get("reranked", {})
                 if reranked.get("unscored"):
@@ -755,7 +760,7 @@ def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
     """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
-    with _as_weir_writes_it(cell):
+    with as_weir_writes_it(cell):
         reranked = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
         unscored, candidates = (
             sum(int(one.get(name, 0)) for one in reranked) for name in ("unscored", "candidates")

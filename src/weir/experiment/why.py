@@ -36,7 +36,7 @@ from weir.experiment.published import (
     published,
     publisher_of,
 )
-from weir.experiment.results import ResultCell, dataset_of, open_cell, shared_measures
+from weir.experiment.results import ResultCell, as_weir_writes_it, dataset_of, open_cell, shared_measures
 from weir.experiment.stages import flattened
 from weir.files.frames import qrels_from
 from weir.files.runs import read_run
@@ -601,13 +601,10 @@ def explain_rankings(
 def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
     """A cell as a side, with its rankings and judgments if they are here and give the stored mean."""
     stored = cell.mean(str(measure))
-    services = cell.ranked.facts.get("services", [])
-    versions = [one.get("versions", {}) for one in services]
-    settings = (
-        *cell.settings,
-        *OURS,
-        *[(f"environment.{name}", str(text)) for one in versions for name, text in one.items()],
-    )
+    with as_weir_writes_it(cell):
+        services = cell.ranked.facts.get("services", [])
+        versions = [pair for one in services for pair in one.get("versions", {}).items()]
+    settings = (*cell.settings, *OURS, *((f"environment.{name}", str(text)) for name, text in versions))
     dropped = dict(cell.settings).get("self_match") == "drop"
     own = judgments.collection is not None or judgments.qrels is None
     dataset = dataset_of(cell, judgments.collection) if own else None

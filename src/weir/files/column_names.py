@@ -76,6 +76,13 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
     return next((fitting for fitting in tiers if fitting), [])
 
 
+def usual(columns: Iterable[str], *roles: str) -> list[str]:
+    """The columns that have a usual name of one of some roles, whatever its tier, but for PyTerrier's `docid`."""
+    known = names().every(*roles)
+    found = [column for column in columns if fold(column) in known]
+    return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
+
+
 # Where a judgment comes from: a column that judgments may have besides.
 ORIGIN = "origin"
 

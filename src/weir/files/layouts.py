@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import os
 import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
-from weir.files.text_files import check_members, check_regular, check_unpacked, read_toml
+from weir.files.json_record import read_json
+from weir.files.text_files import check_members, check_regular, check_unpacked, named_file, read_toml
 
 # Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
 #
@@ -25,6 +27,8 @@ from weir.files.text_files import check_members, check_regular, check_unpacked, 
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")
+REPORT = "import.json"
+"""What an import writes beside the collection: what was read and what was left out."""
 QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
 ABOUT = "collection.toml"
 CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
@@ -35,10 +39,11 @@ _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """One file of a collection: on disk, or a member of a zip."""
+    """One file of a collection: on disk, or a member of a zip; within: the folder that names it, or has it."""
 
     path: Path
     member: str | None = None
+    within: Path | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
@@ -129,12 +134,13 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
         raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     check_regular(path)
     if path.is_dir():
-        files = {p.name: CollectionPart(p) for p in path.iterdir() if p.is_file()}
+        files = {p.name: CollectionPart(p, within=path) for p in path.iterdir() if p.is_file()}
         folder = path / "qrels"
         parts = folder.iterdir() if folder.is_dir() else ()
-        layout = _layout(path, files, {p.name: CollectionPart(p) for p in parts if p.is_file()})
+        layout = _layout(path, files, {p.name: CollectionPart(p, within=path) for p in parts if p.is_file()})
         if ABOUT in files:
-            layout = _from_toml(path / ABOUT, layout)
+            own = f"files of its own folder; {path / ABOUT} as the collection may name others"
+            layout = _from_toml(path / ABOUT, layout, own)
     elif path.suffix == ".toml":
         layout = _from_toml(path, CollectionLayout(path, None, None, {}))
     else:
@@ -259,6 +265,21 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(listed[:_SHOWN]) + ("" if len(listed) <= _SHOWN else ", ...")
 
 
+def left_out(layout: CollectionLayout) -> Iterator[str]:
+    """What the import that wrote a collection left out: a sentence for each file with refused rows; often none."""
+    parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
+    folders = dict.fromkeys(folder for part in parts for folder in list(part.path.parents)[:2])
+    for report in (folder / REPORT for folder in folders):
+        with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
+            for record in read_json(report)["files"]:
+                if count := record.get("rows_refused"):
+                    first = record["refused_rows"][0]
+                    yield (
+                        f"{record['file']}: {count:,} rows of it are left out, the first: {first['where']}: "
+                        f"{first['reason']}"
+                    )
+
+
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:
     if part is None:
         raise FormatError(root, f"no {what}", f"one of {', '.join(names)} (or with .gz)")
@@ -282,8 +303,11 @@ def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> Collection
     return next((files[n + end] for n in names for end in ("", ".gz") if n + end in files), None)
 
 
-def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
-    """The layout with what a TOML file says of it; raises FormatError for a key or a value that no such file has."""
+def _from_toml(path: Path, layout: CollectionLayout, inside: str = "") -> CollectionLayout:
+    """The layout with what a TOML file says of it; inside: as `named_file` takes it, which raises too.
+
+    Raises FormatError for a key or a value that no such file has.
+    """
     keys = read_toml(path, "keys documents, queries, qrels")
     qrels = keys.pop("qrels", {})
     if isinstance(qrels, str):
@@ -300,19 +324,18 @@ def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
         if keys.get(key, "") not in ("", *words):
             expected = " or ".join(f"'{word}'" for word in words)
             raise FormatError(path, f"{key} = '{keys[key]}'", f"{key} = {expected}")
-    for key in ("documents", "queries"):
-        if key in keys:
-            keys[key] = _part(path.parent / keys[key], key)
+
+    def part(name: str, kind: str, split: str = "") -> CollectionPart:
+        """A file, or that part of the collection in a folder or a zip."""
+        place = named_file(path.parent, name, path, inside)
+        if not place.is_dir() and place.suffix != ".zip":
+            return CollectionPart(place, within=path.parent)
+        of = find_layout(place)
+        if kind == "qrels":
+            return of.need_qrels(split)
+        return of.need_documents() if kind == "documents" else of.need_queries()
+
+    keys |= {key: part(keys[key], key) for key in ("documents", "queries") if key in keys}
     if qrels:
-        keys["qrels"] = {split: _part(path.parent / where, "qrels", split) for split, where in qrels.items()}
+        keys["qrels"] = {split: part(name, "qrels", split) for split, name in qrels.items()}
     return replace(layout, **keys)
-
-
-def _part(path: Path, kind: str, split: str = "") -> CollectionPart:
-    """A file, or that part of the collection in a folder or a zip; raises FormatError where it lacks it."""
-    if not path.is_dir() and path.suffix != ".zip":
-        return CollectionPart(path)
-    layout = find_layout(path)
-    if kind == "qrels":
-        return layout.need_qrels(split)
-    return layout.need_documents() if kind == "documents" else layout.need_queries()

@@ -16,7 +16,9 @@ from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, 
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import write_text
+from weir.files.json_record import parse_json
 from weir.files.paths import path_of
+from weir.files.text_files import read_bytes
 
 # Per-query scores on disk: one JSON object per line at full precision.
 
@@ -114,7 +116,7 @@ WRITE_SCORES.register(write_scores_value)
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
     """Read what `write_scores_value` wrote; raises FormatError for another file."""
     try:
-        fields: dict[str, Any] = json.loads(path_of(path).read_text(encoding="utf-8"))
+        fields: dict[str, Any] = parse_json(read_bytes(path_of(path)), path)
         labels = fields.get("labels")  # none in files of before there were labels, nor what follows
         if labels is not None:
             share = math.nan if labels["share"] is None else float(labels["share"])
@@ -137,8 +139,6 @@ def read_scores_value(path: str | os.PathLike[str]) -> Scores:
             labels=labels,
             remarks=tuple(Note(str(text), str(details)) for text, details in fields.get("remarks", ())),
         )
-    except FileNotFoundError:
-        raise FormatError(path, "no such file", _EXPECTED) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise FormatError(path, "something else", _EXPECTED) from None
     shape = (len(scores.measures), len(scores.queries))

@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from weir.argument_types import checked, checked_fields
+from weir.core.expressions import syntax_tree
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.scores import MEASURE_NAME
@@ -114,6 +116,7 @@ MEASURES: Registry[Definition] = Registry("measure")
 _definition = lru_cache(maxsize=None)(MEASURES.get)  # asked several times for each measure that is scored
 
 
+@checked
 def measure(
     name: str,
     *,
@@ -142,6 +145,7 @@ def measure(
     return register
 
 
+@checked_fields
 @dataclass(frozen=True, repr=False)
 class Measure:
     """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
@@ -167,9 +171,10 @@ class Measure:
         text = self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
         return f"condensed({text})" if self.condensed else text
 
+    @checked
     def __matmul__(self, cutoff: int) -> Measure:
         """The same measure cut at this rank; raises BadValue for what is no whole number from 1."""
-        if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
+        if cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
 
@@ -232,6 +237,7 @@ class Measure:
         return values
 
 
+@checked
 def condensed(measure: Measure) -> Measure:
     """The measure on condensed lists: documents without a judgment leave the ranking first, others move up.
 
@@ -241,6 +247,7 @@ def condensed(measure: Measure) -> Measure:
     return replace(measure, condensed=True)
 
 
+@checked
 @lru_cache(maxsize=_KEPT_TEXTS)
 def parse_measure(text: str) -> Measure:
     """The measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
@@ -308,7 +315,7 @@ def within_unit(name: str) -> bool:
 def _settings(inside: str | None) -> dict[str, object] | None:
     """The settings of a text such as "(gain='exp', rel=2)"; None where it is malformed."""
     try:
-        call = ast.parse(f"f{inside or '()'}", mode="eval").body
+        call = syntax_tree(f"f{inside or '()'}")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             return None
         settings = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked_fields
 from weir.core.frames import plain
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
@@ -56,7 +57,9 @@ def on_same_queries(
     ours, theirs = one.queries.tolist(), other.queries.tolist()
     shared = set(ours) & set(theirs)
     marked = bool(before.marks and after.marks)
-    anew = sorted(q for q in shared if before.marks[q] != after.marks[q]) if marked else []
+    # A query of stored scores may be one of no judgments.
+    marks = {q: (before.marks.get(q), after.marks.get(q)) for q in shared} if marked else {}
+    anew = sorted(q for q, (first, now) in marks.items() if first is None or first != now)
     differences = []
     for where, queries in (
         ("only in the baseline", [q for q in ours if q not in shared]),
@@ -87,6 +90,7 @@ def on_same_queries(
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
 
 
+@checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
     """How systems are compared; every field is part of the result.

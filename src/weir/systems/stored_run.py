@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.runs import read_run
+from weir.files.text_files import check_regular, unquoted
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called, only_time
 from weir.systems.restricted import candidate_rows
@@ -78,10 +80,12 @@ class StoredRun:
         """None: nothing is kept but the file."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
         """Read the file; raises FormatError and BadRanking as `read_run`, and for documents that are unknown."""
         self._content()
-        run = read_run(self.path)
+        with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
+            run = read_run(self.path)
         doc = corpus.ids.codes(run.docs.strings).astype(np.int32)[run.doc]
         unknown = np.flatnonzero(doc < 0)
         if len(unknown) == 0:
@@ -104,6 +108,7 @@ class StoredRun:
         if COLLECTION in self.path:
             raise BadValue(f"{self}: {COLLECTION} stands for the name of a collection, and none was given")
         try:
+            check_regular(Path(self.path))
             stat = Path(self.path).stat()
             return _sha256(self.path, (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
         except OSError as error:
@@ -132,6 +137,7 @@ class StoredRunSearcher:
     doc: Int32
     note: str = ""
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The first k of each query's ranking; warns (RankingWarning) of queries without one and of what was left out.
 
@@ -199,6 +205,7 @@ class CandidatePool:
         """None: it keeps nothing."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> CandidatePoolSearcher:
         """Nothing is indexed."""
         return CandidatePoolSearcher(corpus)
@@ -214,6 +221,7 @@ class CandidatePoolSearcher:
 
     corpus: Corpus
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The first k candidates of each query that are documents and not excluded.
 

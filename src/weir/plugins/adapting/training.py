@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted
 from weir.core.scores import Note
@@ -153,6 +154,7 @@ class Adaptation:
     _repr_html_ = result_html
 
 
+@checked
 def adapt(
     source: PairSource,
     dataset: Dataset | str | Path,

@@ -31,6 +31,8 @@ from weir.cli.options import FOLDER, PATH
               help="How often a document must have been shown for a query to be judged by clicks.")  # fmt: skip
 @click.option("--allow-disjoint", is_flag=True,
               help="Write what has nothing in common: runs, judgments, queries, documents.")  # fmt: skip
+@click.option("--allow-loss", is_flag=True,
+              help="Write what is left of a file of which more than a tenth of the rows are refused.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write nothing where any file is refused.")
 @click.pass_context
 def command(
@@ -46,6 +48,7 @@ def command(
     clicks: str,
     impressions: int,
     allow_disjoint: bool,
+    allow_loss: bool,
     strict: bool,
 ) -> None:
     """Import files of other tools and golden sets as a collection.
@@ -63,7 +66,9 @@ def command(
     if len(files) == 1 and files[0].suffix == ".toml":
         request = request_of(files[0])
     else:
-        choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
+        choices = Choices(
+            grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint, allow_loss
+        )
         kinds_by_file = {file: kind for file, _, kind in (one.rpartition("=") for one in kinds)}
         request = request_for(files, parse_columns(columns), kinds_by_file, corpus, choices)
     with Progress() as progress:

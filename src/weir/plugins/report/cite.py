@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 
+from weir.argument_types import checked
 from weir.core.scores import Note
 from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
@@ -73,6 +74,7 @@ class Citations:
         return notebook_html(self.tables(), self.notes())
 
 
+@checked
 def cite(
     folder: str | os.PathLike[str],
     *,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.api.charts import write_figure
+from weir.argument_types import checked
 from weir.core.charts import Chart
 from weir.core.rounding import short_score
 from weir.core.scores import Note
@@ -138,6 +139,7 @@ def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]
     return paths
 
 
+@checked
 def report(
     folder: str | os.PathLike[str],
     *,

@@ -32,7 +32,7 @@ from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
-from weir.experiment.results import stages_of
+from weir.experiment.results import as_weir_writes_it, stages_of
 from weir.files.runs import read_run
 from weir.models.verdicts import SCORED_KINDS
 from weir.plugins.report.paper import (
@@ -1084,7 +1084,10 @@ def reproduce(study: Study) -> Section:
         [c.dataset, study.label(c.system), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
         for c in study.cells
     ]
-    seconds = sum(float(cell.ranked.cost.get("seconds") or 0) for cell in study.cells)
+    seconds = 0.0
+    for cell in study.cells:
+        with as_weir_writes_it(cell):
+            seconds += float(cell.ranked.cost.get("seconds") or 0)
     lead = f"{'; '.join(versions)}. Searching took {duration(seconds)} in all. "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.errors import BadValue
 from weir.files.paths import path_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from weir.systems.protocol import Retriever
 
 
+@checked
 def reranking(
     first: object,
     *reranked: object,
@@ -64,6 +66,7 @@ def reranking(
     return ResultSet("reranking", tuple(results), scoring.notes)
 
 
+@checked
 def sensitivity_of(
     dataset: str | Path | Dataset | None = None,
     system: object = None,

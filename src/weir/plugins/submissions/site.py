@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.api.charts import system_numbers
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, probability, short_change, short_score
 from weir.core.scores import Note, Row, Scores
@@ -100,6 +101,7 @@ class Site:
     _repr_html_ = result_html
 
 
+@checked
 def leaderboard(
     submissions: str | os.PathLike[str],
     out: str | os.PathLike[str],

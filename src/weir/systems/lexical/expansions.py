@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view, joined
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.json_files import read_records
-from weir.files.text_files import open_bytes
+from weir.files.text_files import check_regular, open_bytes
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens
 from weir.models.t5 import QuestionWriter
@@ -137,6 +138,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 def contents(path: Path) -> str:
     """A hash of a file; raises FormatError where it cannot be read."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
     except OSError as error:
@@ -235,6 +237,7 @@ class Doc2Query:
             return self.writer.describe(settings().device)
         return {"contents": contents(Path(self.expansions).expanduser()), "n": self.n}
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Write or read the questions that are missing, and index the enlarged documents.
 
@@ -281,6 +284,7 @@ class ExpandedSearcher:
     inner: BM25Searcher | RM3Searcher
     stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; raises BadValue for k below 1."""
         return replace(self.inner.search(queries, k, context), name=str(self.system))
@@ -368,6 +372,7 @@ class DeepCT:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Weigh the tokens of all documents that the store does not hold, and index the words."""
         loaded = self.encoder.load(settings().device)

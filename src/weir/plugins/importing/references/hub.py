@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from weir.datasets.references import Materialized
-from weir.errors import BadValue, DownloadError
+from weir.errors import BadValue, DownloadError, FormatError
 from weir.files.atomic import storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
+from weir.files.json_record import read_json
 from weir.files.layouts import find_layout
 from weir.files.leases import locked
 from weir.files.text_files import Watch
@@ -257,7 +257,7 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
         return _make(name, revision or hub_revision(name.repository, commit), to, watch)
 
     key = ["hf", name.repository, commit, name.subset]
-    place = materialized(f"hf-{name.repository}", key, make if fetch else None, watch)
+    place = materialized(f"hf-{name.repository}", key, make if fetch else None)
     pinned = str(replace(name, revision=commit))
     return Materialized(find_layout(place), str(name), pinned, "" if is_commit else f"{name} is {pinned}")
 
@@ -265,8 +265,8 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
 def _records(path: Path) -> dict[str, Any]:
     """The commits of branches and tags that were looked up, by repository@revision."""
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        records = read_json(path)
+    except (OSError, FormatError):
         return {}
     return records if isinstance(records, dict) else {}
 
@@ -308,7 +308,7 @@ def _fetched(repository: str, commit: str, file: HubFile, below: Path, watch: Wa
         to.parent.mkdir(parents=True, exist_ok=True)
 
     def progress(done: int, _: int | None) -> None:
-        watch(f"fetch {file.path}", done, max(2, file.bytes))
+        watch(f"fetch {file.path}", done, max(2, file.bytes or done))
 
     download([hub_address(repository, commit, file.path)], to, file.checksum, file.bytes, progress)
     return to
@@ -350,7 +350,7 @@ def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> 
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]
     name = folder.resolve().name + (f"-{subset}" if subset else "")
     make = partial(import_request, _request(parts, paths), watch=watch)
-    place = materialized(name, key, make if fetch else None, watch)
+    place = materialized(name, key, make if fetch else None)
     return Materialized(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 
