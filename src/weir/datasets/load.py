@@ -380,7 +380,7 @@ def _opened(name: str | Path, split: str | None, watch: Watch, here: bool = Fals
     """The collection as `load` says; here: as `load_here`, of a name that nobody wrote now."""
     dataset = _found(name, split, watch, here)
     for sentence in left_out(dataset.layout):
-        warnings.warn(LossWarning(sentence), stacklevel=3)
+        warnings.warn(LossWarning(sentence), stacklevel=1)  # one place: each is said once
     return dataset
 
 
