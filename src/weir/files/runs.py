@@ -344,9 +344,10 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
     empty = Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0, np.float64))
     judged = Judged.of(empty, qrels)
     retrieved, tied = judged.retrieved.copy(), judged.tied.copy()
+    tied_end = np.zeros(len(retrieved), np.bool_)
     columns = [(judged.query.astype(np.int64), *(judged.rank,) * 2, judged.grade, judged.first, judged.last)]
     for codes, part in parts:
-        retrieved[codes], tied[codes] = part.retrieved, part.tied
+        retrieved[codes], tied[codes], tied_end[codes] = part.retrieved, part.tied, part.tied_end
         float_rank = part.rank if part.float_rank is None else part.float_rank
         columns.append((codes[part.query], part.rank, float_rank, part.grade, part.first, part.last))
     query, rank, float_rank, grade, first, last = map(np.concatenate, zip(*columns, strict=True))
@@ -363,6 +364,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         ignored=len(numbers.others),
         float_rank=None if (float_rank == rank).all() else float_rank[order],
         stranger=min(numbers.others, default=b"").decode("utf-8", "replace"),
+        tied_end=tied_end,
     )
 
 
@@ -395,8 +397,14 @@ def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
         raise FormatError(path, str(error), '{"query": {"document": grade}}') from None
 
 
+RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
+"""The files of rankings, and the record, in the folder of a system within results."""
+
+
 def run_name(path: Path) -> str:
-    """What a run read from a file is called: the file's name without its endings."""
+    """What a run read from a file is called: the file's name without its endings, or its folder's in results."""
+    if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
+        return path.parent.name
     name = unpacked_name(path)
     form = BY_SUFFIX.get(PurePath(name.lower()).suffix)
     for ending in form.suffixes if form else ():

@@ -263,6 +263,9 @@ def noted(
                 "empty=left-out leaves them out",
             )
         )
+    k, tied_there = judged.cut_in_ties()
+    if tied_there and any(reaches(measure, k) for measure in measures):
+        remarks.append(tied_cut_note(k, tied_there, known=False))
     if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
         remarks += shallow_notes(int(retrieved.max()), map(str, measures))
     if judged.float_rank is not None:
@@ -279,6 +282,23 @@ def noted(
                 if score(float(here)) != score(float(there))
             ]
     return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
+
+
+def reaches(measure: Measure, k: int) -> bool:
+    """Whether a measure depends on which documents of equal score are among the first k alone."""
+    return measure.cutoff is None or measure.cutoff >= k
+
+
+def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
+    """The note on rankings cut at k within equal scores, with the remedy.
+
+    known: whether equal scores are known to follow; searched: whether these were searched and are scored too.
+    """
+    where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
+    if searched:
+        return Note(f"{where}, and so are others beyond it, which were searched now")
+    follow = "and others beyond it are not seen" if known else "and others beyond it may have been cut"
+    return Note(f"{where}, {follow}; search deeper, as with -k {2 * k}")
 
 
 def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
