@@ -27,8 +27,9 @@ DOC: Usual = (
 SCORE: Usual = (("score",), ("similarity", "sim"))
 GRADE: Usual = (("relevance", "rel", "grade", "label", "judgment", "judgement"), ("score",))
 
-# Where a judgment comes from: a column that judgments may have besides.
+# Where a judgment comes from: a column that judgments may have besides; the place of a document, which a run may have.
 ORIGIN = "origin"
+RANK = "rank"
 
 # What judges' tables call the same, besides: taken where judgments alone can be meant.
 LABELLED_QUERY: Usual = (
@@ -73,7 +74,8 @@ BEIR_HEAD = ("query-id", "corpus-id", "score")
 class ColumnLayout:
     """What the lines of a table with a header hold: names of the cells, the byte between them, where to look.
 
-    query, doc, number: which cells hold the query, the document, and the score or grade.
+    query, doc, number: which cells hold the query, the document, and the score or grade; rank: which holds the rank of
+    a run's rows, None where no cell does.
     """
 
     separator: str
@@ -81,6 +83,7 @@ class ColumnLayout:
     query: int
     doc: int
     number: int
+    rank: int | None = None
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
@@ -163,7 +166,13 @@ def is_named(columns: Sequence[str]) -> bool:
 
 def has_ranks(columns: Sequence[str]) -> bool:
     """Whether a column is called rank, as only runs have one."""
-    return "rank" in _lowered(columns)
+    return RANK in _lowered(columns)
+
+
+def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
+    """Which column holds the ranks of a run; None where none does, and for judgments."""
+    names = _lowered(columns)
+    return names.index(RANK) if kind == "run" and RANK in names else None
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
