@@ -191,7 +191,11 @@ def read_parts(
             how = replace(how, quoted=True)
 
 
-_SWAPPED = "the rank before the score: query Q0 document rank score tag"
+def refuse_swapped(name: object, order: OrderCounts) -> None:
+    """Raise FormatError where ranks stand in the place of scores, and scores in that of ranks."""
+    if order.swapped():
+        found = "scores in the place of ranks, and ranks in the place of scores"
+        raise FormatError(name, found, "the rank before the score: query Q0 document rank score tag")
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
@@ -199,8 +203,7 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 
     Raises FormatError where ranks stand in the place of scores. name: of the file, or of what gave the rankings.
     """
-    if order.swapped():
-        raise FormatError(name, "scores in the place of ranks, and ranks in the place of scores", _SWAPPED)
+    refuse_swapped(name, order)
     doubts = order.doubts()
     if doubts:
         isfile = isinstance(name, Path)

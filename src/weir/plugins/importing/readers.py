@@ -38,6 +38,7 @@ def _import_formats() -> None:
         "clicks",
         "layouts",
         "lines",
+        "results",
         "golden",
         "refused",
     ):
