@@ -16,6 +16,8 @@ from weir.core.strings import Float64, Int64
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+HEAD_ROWS = 1 << 12
+"""Rows of a file whose ranks are looked at if its scores only fall, to whole rankings."""
 CHANCE = 0.001
 """Scores that rise from row to row are said where rows in random order would do so less often than this."""
 
@@ -29,7 +31,7 @@ class OrderCounts:
     two different scores, and those whose scores only rise from row to row; surprise: log of one over the chance that
     all of these rise. fractional: ranks with a fraction. count_up: all scores are whole and rise from row to row;
     exactly: they are 1, 2, 3 ... or 0, 1, 2 ...; fall: ranks only fall from row to row and do not end at 0 or 1 in
-    steps of 1, in some ranking of two rows.
+    steps of 1, in some ranking of two rows; rows: looked at.
     """
 
     ranked: int = 0
@@ -42,6 +44,7 @@ class OrderCounts:
     count_up: bool = True
     exactly: bool = True
     fall: bool = False
+    rows: int = 0
 
     def __add__(self, other: OrderCounts) -> OrderCounts:
         return OrderCounts(
@@ -55,11 +58,12 @@ class OrderCounts:
             self.count_up and other.count_up,
             self.exactly and other.exactly,
             self.fall or other.fall,
+            self.rows + other.rows,
         )
 
     def swapped(self) -> bool:
         """Whether the ranks are certainly scores, and the scores ranks."""
-        return self.count_up and bool(self.fractional or (self.exactly and self.fall))
+        return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
         """A sentence on each thing that makes another order than that of scores probable."""
@@ -96,6 +100,9 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     if len(score) == 0:
         return OrderCounts()
     rankings = len(cuts) - 1
+    exact = score
+    with np.errstate(over="ignore"):
+        score = score.astype(np.float32).astype(np.float64)  # what is closer is a tie to trec_eval
     within = np.ones(len(score) - 1, np.bool_)
     within[cuts[1:-1] - 1] = False  # the last row of one ranking and the first of the next
     begins = cuts[:-1]
@@ -110,11 +117,13 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
         changes = (rank[1:] != rank[:-1]) & within & known[1:] & known[:-1]
         has_ranks = _any_in(changes, begins) & (np.minimum.reduceat(known, begins) > 0)
         fractional = int((rank[known] % 1 != 0).sum())
-        steady = (score % 1 == 0).all() and bool((rises | ~within).all()) and bool(known.all())
+        steady = (
+            (exact % 1 == 0).all() and bool(((exact[1:] > exact[:-1]) | ~within).all()) and bool(known.all())
+        )
         if steady:
-            first = score[begins]
+            first = exact[begins]
             count_up = True
-            exactly = bool(np.isin(first, (0, 1)).all() and ((score[1:] - score[:-1] == 1) | ~within).all())
+            exactly = bool(np.isin(first, (0, 1)).all() and ((exact[1:] - exact[:-1] == 1) | ~within).all())
             ends = rank[cuts[1:] - 1]
             gaps = _any_in((rank[:-1] - rank[1:] != 1) & within, begins) | (ends > 1) | (ends < 0)
             lower = _any_in((rank[1:] < rank[:-1]) & within, begins)
@@ -158,20 +167,29 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
         count_up,
         exactly,
         fall,
+        len(exact),
     )
 
 
 def counts_of_block(
-    cuts: Int64, score: Float64, ranks: Callable[[], Float64 | None], before: OrderCounts | None
+    cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
     """`order_counts` of one block of rankings after others; ranks are looked at where they can tell something.
 
-    Rows that fall from row to row are in the order of their scores: their ranks are read in the first block alone.
+    ranks: those of the first rows, as many as it is called with; None where there are none.
+
+    Rows that fall from row to row are in the order of their scores: of their ranks the first of a file alone are read.
     """
     rises = score[1:] > score[:-1]
     rises[cuts[1:-1] - 1] = False
-    if before is None or rises.any():
-        return order_counts(cuts, score, ranks())
+    if rises.any():
+        return order_counts(cuts, score, ranks(len(score)))
+    if before is None:
+        head = max(1, int(np.searchsorted(cuts, HEAD_ROWS, "right")) - 1)
+        before = order_counts(cuts[: head + 1], score[: cuts[head]], ranks(int(cuts[head])))
+        return before + counts_of_block(cuts[head:] - cuts[head], score[cuts[head] :], ranks, before)
+    if len(score) == 0:
+        return OrderCounts()
     differ = int((score[cuts[:-1]] != score[cuts[1:] - 1]).sum())
     if before.ranked:
         return OrderCounts(ranked=differ, count_up=False, exactly=False)

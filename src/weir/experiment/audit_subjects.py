@@ -26,6 +26,7 @@ from weir.experiment.results import (
     named_place,
     unscored_candidates,
 )
+from weir.experiment.stage_store import silent
 from weir.files.runs import read_qrels, read_run
 from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
@@ -127,7 +128,8 @@ def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
 
 
 def _of_files(qrels: Path, runs: list[Path], collection: str | Path | Dataset | None) -> Subject:
-    rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
+    with silent():  # what is odd about rankings becomes findings
+        rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:
         return Subject(qrels.name, qrels=read_qrels(qrels), runs=rankings)
     rules = ScoringRules.of(collection)

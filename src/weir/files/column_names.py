@@ -90,12 +90,16 @@ def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tu
     """Which columns hold the query, the document and the score (of a run) or grade (of judgments).
 
     Raises BadValue, or for the file at `path` FormatError, where one of them is missing, naming the column that is
-    probably meant, or could be either of two.
+    probably meant, or could be either of two, and where judgments have a rank and a score, as runs do.
     """
     number = (SCORE, "score") if kind == "run" else (GRADE, "grade")
     query, doc, value = (
         _chosen(columns, usual, what, path) for usual, what in ((QUERY, "query"), (DOC, "document"), number)
     )
+    if kind == "qrels" and has_ranks(columns) and _lowered(columns)[value] == "score":
+        raise _refused(
+            columns, "rank and score are a run's", "judgments, which come first, then the run", path
+        )
     return query, doc, value
 
 

@@ -8,9 +8,9 @@ import itertools
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path, PurePath
 from typing import cast
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.strings import Bytes, Float64, Strings
-from weir.errors import FormatError
+from weir.errors import FormatError, RankingWarning
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -66,6 +66,7 @@ from weir.files.text_files import (
     LineBuffer,
     damaged,
     is_pipe,
+    is_stream,
     open_bytes,
     read_bytes,
     unpacked_name,
@@ -80,7 +81,7 @@ _NAMED_SEPARATOR = re.compile(
 )  # the first line that Excel takes a separator from
 _DECIMAL = re.compile(r"\s*[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?\s*")
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
-_LINE_FEED = 10
+_LINE_FEED, _ZERO = 10, 48
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def format_of(path: Path, kind: Kind) -> Format:
     """
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
-    pipe = is_pipe(path)
+    pipe = is_pipe(path) and not is_stream(path)
     if pipe and certain is None:
         raise FormatError(
             path,
@@ -196,7 +197,7 @@ def format_of(path: Path, kind: Kind) -> Format:
 
 def holds_nuggets(path: Path) -> bool:
     """Whether a file's first line is an object with nuggets; what cannot be read has none."""
-    if is_pipe(path):
+    if is_pipe(path) and not is_stream(path):
         return False
     try:
         line = read_bytes(path, _HEAD_BYTES)
@@ -337,6 +338,8 @@ _PACKED_TEXT_TIMES = 5
 CERTAIN_RANKS = 5
 """Documents of a query whose grades count up by one, from which on they are ranks."""
 _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
+_COUNTED_DOCUMENTS = 3
+"""Rows of a query from which on documents called 1, 2, 3 ... beside others in the second column are ranks."""
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
@@ -408,23 +411,24 @@ def _refuse_carriage_returns(buffer: LineBuffer, stop: int) -> None:
 
 def _ranks_of(
     buf: Bytes, stop: int, rows: ParsedRows, layout: ColumnLayout | None
-) -> Callable[[], Float64] | None:
+) -> Callable[[int], Float64] | None:
     """What reads the ranks of a block's rows; None for a table without a column of them."""
     if layout is None:
-        return partial(ranks_behind, buf, rows.start, rows.length)
+        return lambda count: ranks_behind(buf, rows.start[:count], rows.length[:count])
     if layout.rank is None:
         return None
     at, separator, cells = layout.rank, layout.separator, len(layout.names)
 
-    def ranks() -> Float64:
+    def ranks(count: int) -> Float64:
         table = split_cells(buf, stop, separator, cells, exact=True)
-        start = np.ascontiguousarray(table.start[:, at])
-        return ranks_in(buf, start, table.end[:, at] - start)
+        start = np.ascontiguousarray(table.start[:count, at])
+        return ranks_in(buf, start, table.end[:count, at] - start)
 
     return ranks
 
 
 TREC_COLUMNS = "query Q0 document rank score tag"
+_AS_COLBERT = "weir data import FILE -o DIR --as colbert"
 _ONLY_RANKS = "3 columns without names are imported by weir data import --as run-scores, or --as run-ranks"
 
 
@@ -437,7 +441,7 @@ def trec_fault(cells: Sequence[str]) -> str:
     count = len(cells)
     if count < 5 or (count == 5 and cells[1].upper() != "Q0") or (count > 6 and not cells[6].startswith("#")):
         return f"{count} column{'s' if count > 1 else ''}"
-    if cells[3][0] not in "+-.0123456789":
+    if not "+" <= cells[3][0] <= "9":
         return f"'{cells[3][:40]}' as the rank"
     return "" if _is_number(cells[4]) else f"'{cells[4][:40]}' as the score"
 
@@ -453,7 +457,7 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     if count == 3:
         expected += f"; {_ONLY_RANKS}"
     elif count in (4, 5) and cells[2].isdigit() and _is_number(cells[3]):
-        expected += "; ColBERT's query, document, rank and score: weir data import FILE -o DIR --as colbert"
+        expected += f"; ColBERT's query, document, rank and score: {_AS_COLBERT}"
     elif count == 4:
         expected += "; 4 are judgments, which stand before the run"
     elif count == 5:
@@ -466,25 +470,34 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
 def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     """The rows of TREC's four columns, or of tab-separated ones without a header, in a whole file.
 
-    Raises FormatError for another number of columns, an empty one, a grade that is no number within the range of
-    grades, and for ranks in the place of grades.
+    Of two columns, query and document, each document is relevant, grade 1, which is said (RankingWarning). Raises
+    FormatError for another number of columns, an empty one, a grade that is no number within the range of grades, and
+    for ranks in the place of grades or documents.
     """
     path, line, at = buffer.path, "", 0  # the first line that is neither blank nor a comment
     while at < stop and (not line or line.startswith("#")):
         end = buffer.text.find(b"\n", at)
         line, at = bytes(buffer.text[at:end]).decode("utf-8", "replace").strip(), end + 1
     cells = len(line.split("\t"))
+    pairs = len(line.split()) == 2
     # Cut at tabs where the first line has some: identifiers may hold blanks.
     tabs = cells in (3, 4) and not line.startswith("#")
-    buf = buffer.buf
-    table = split_cells(buf, stop, "\t", cells, exact=False) if tabs else split_columns(buf, stop, 4, 4)
+    buf, width = buffer.buf, cells if tabs else 2 if pairs else 4
+    table = (
+        split_cells(buf, stop, "\t", cells, exact=False) if tabs else split_columns(buf, stop, width, width)
+    )
     if table.bad >= 0:
         line = buffer.line_text(table.bad).strip()
         if "\r" in line:
             raise carriage_return(path, buffer.line_of(table.bad))
         run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
-        raise FormatError(path, f"'{line[:80]}'", _JUDGMENT_COLUMNS + run, buffer.line_of(table.bad))
-    width = table.start.shape[1]
+        expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
+        raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
+    if pairs:
+        rows = table_rows(buf, table, (0, 1))
+        said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
+        warnings.warn(RankingWarning(said), stacklevel=2)
+        return rows
     empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
     if len(empty):
         raise FormatError(
@@ -496,9 +509,16 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
         text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
+    count = np.diff(rows.first, append=len(rows.score))
+    counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
+    if width == 4 and count.max(initial=0) >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
+        second = table.start[:, 1], table.end[:, 1] - table.start[:, 1]
+        documents = ranks_in(buf, rows.start, rows.length)
+        if (documents == documents[0] + counted_up).all() and differs_from_previous(buf, *second)[1:].any():
+            ranks = "documents that count up for each query, as ranks do in the third column"
+            expected = f"judgments; ColBERT's query, document, rank and score: {_AS_COLBERT}"
+            raise FormatError(path, ranks, expected)
     if width == 3:  # such columns may be a run's ranks, as PyTerrier writes results
-        count = np.diff(rows.first, append=len(rows.score))
-        counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
         first = rows.score[0] if len(count) else -1
         if (
             count.max(initial=0) >= CERTAIN_RANKS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -129,8 +128,8 @@ class ParsedRows:
 
     start, length, hashes: the document identifier of each row; score: float64; first: the first row of each segment (a
     stretch of rows of one query); query_start, query_length: its identifier, where that stands in the block too. bad:
-    the position of the first line that is not a row, or -1; bad_score: it is only the score that is wrong. ranks: the
-    rank that the file gives each row (there may be further ones), NaN for none; None where it has no ranks.
+    the position of the first line that is not a row, or -1; bad_score: it is only the score that is wrong. ranks: those
+    that the file gives its first rows, as many as it is called with, NaN for none; None where it has no ranks.
     """
 
     start: Int64
@@ -142,7 +141,7 @@ class ParsedRows:
     query_length: Int64
     bad: int = -1
     bad_score: bool = False
-    ranks: Callable[[], Float64] | None = None
+    ranks: Callable[[int], Float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,8 +336,6 @@ def written(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
 _KIND = np.zeros(256, np.uint8)  # 1: between columns, 2: ends a line
 _KIND[[9, 11, 12, 13, 32]] = 1
 _KIND[_END] = 2
-_BEGINS_NUMBER = np.zeros(256, np.bool_)
-_BEGINS_NUMBER[[_PLUS, _MINUS, ord("."), *range(_ZERO, _NINE + 1)]] = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,10 +351,10 @@ class CellTable:
     bad: int = -1
 
 
-def split_columns(buf: Bytes, stop: int, fewest: int, most: int) -> CellTable:
+def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
     """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
 
-    fewest, most: accepted numbers of columns; what follows `most` is a remark if it begins with `#`.
+    fewest, most: accepted numbers of columns; remarks: what begins with `#` may follow `most`, and is left out.
 
     buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
     """
@@ -382,7 +379,7 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int) -> CellTable:
     rows = buf[start[head]] != _HASH
     head, count = head[rows], count[rows]
     wide = count > most
-    if wide.any():
+    if remarks and wide.any():
         wide[wide] = buf[start[head[wide] + most]] != _HASH
     wrong = np.flatnonzero((count < fewest) | wide)
     bad = -1
@@ -466,10 +463,10 @@ def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) 
         columns = (layout.query, layout.doc, layout.number)
         odd = np.flatnonzero((table.start == table.end)[:, columns[:2]].any(axis=1))  # without an identifier
     else:
-        table, columns = split_columns(buf, stop, 5, 6), (0, 2, 4)
+        table, columns = split_columns(buf, stop, 5, 6, remarks=True), (0, 2, 4)
         rank, second = buf[table.start[:, 3]], table.start[:, 1]
         # A rank begins as numbers do; a line without a tag is one of TREC's only with the letters Q0.
-        wrong = ~_BEGINS_NUMBER[rank]
+        wrong = (rank < _PLUS) | (rank > _NINE)
         bare = np.flatnonzero(table.start[:, 5] == table.end[:, 5])
         letters = (buf[second[bare]] | 32 == 113) & (buf[second[bare] + 1] == _ZERO)
         wrong[bare] |= ~letters | (table.end[bare, 1] != second[bare] + 2)
@@ -480,16 +477,18 @@ def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) 
     return table_rows(buf, table, columns)
 
 
-def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, int, int]) -> ParsedRows:
-    """Rows from the columns of query, document and number; raises LongIdentifierError."""
+def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
+    """Rows from the columns of query, document and number, which is 1 without a third; raises LongIdentifierError."""
     starts = np.ascontiguousarray(table.start.T[list(columns)])
-    (query, doc, number), (query_length, doc_length, number_length) = (
+    (query, doc, *number), (query_length, doc_length, *number_length) = (
         starts,
         table.end.T[list(columns)] - starts,
     )
     refuse_long(query, query_length)
     refuse_long(doc, doc_length)
-    score, wrong = parse_decimals(buf, number, number_length)
+    score, wrong = np.ones(len(query)), np.empty(0, np.int64)
+    if number:
+        score, wrong = parse_decimals(buf, number[0], number_length[0])
     first = np.flatnonzero(differs_from_previous(buf, query, query_length))
     hashes = hash_strings(buf, doc, doc_length)
     rows = ParsedRows(doc, doc_length, hashes, score, first, query[first], query_length[first], table.bad)
@@ -768,7 +767,8 @@ class TableChunk:
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
         hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
-        ranks = None if self.rank is None else partial(np.asarray, self.rank)
+        rank = self.rank
+        ranks = None if rank is None else lambda count: rank[:count]
         rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths(), ranks=ranks)
         return RankingBlock(data, rows, queries, place)
 

@@ -107,10 +107,11 @@ class IdentifierNumbers:
         return (codes + (self.doc_count - len(first))).astype(np.int32)
 
 
-def _ranks_of(rows: ParsedRows, order: Int64 | None) -> Float64 | None:
-    """The ranks of a block's rows, in another order of rows where one is given; None where the file has none."""
-    ranks = None if rows.ranks is None else rows.ranks()[: len(rows.score)]
-    return ranks if ranks is None or order is None else ranks[order]
+def _ranks_of(rows: ParsedRows, order: Int64 | None, count: int) -> Float64 | None:
+    """The ranks of a block's first rows, in another order of rows where one is given; None where a file has none."""
+    if rows.ranks is None:
+        return None
+    return rows.ranks(count) if order is None else rows.ranks(len(rows.score))[order[:count]]
 
 
 def read_parts(

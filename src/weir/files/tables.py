@@ -20,7 +20,7 @@ from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
 from weir.files.column_names import Kind, origin_column, rank_column, three_columns
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
-from weir.files.text_files import PACKED, check_unpacked, open_bytes
+from weir.files.text_files import PACKED, check_unpacked, is_stream, open_bytes
 from weir.settings import HARMLESS_BYTES, IDENTIFIER_BYTES, memory_budget, require_addresses, require_memory
 
 Arrow: TypeAlias = Any  # pyarrow has no types
@@ -211,6 +211,8 @@ def _checked(path: Path) -> str:
     if path.suffix in PACKED:
         expected = "the file unpacked: Parquet and Arrow files are packed inside"
         raise FormatError(path, "a packed table", expected)
+    if is_stream(path):
+        raise FormatError(path, "a table in a stream", "a file: Parquet and Arrow are read from their ends")
     open_bytes(path).close()  # what is wrong with a path is said as for every other format
     return str(path)
 

@@ -625,13 +625,15 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
             name = f"{plain}-{n}"
         doubts = "; ".join(order.doubts())
         if by_rank:
-            given = "ranks" if all(item.ranks for item, _, _ in answers) else "order"
-            own = doubts or "do not fall from each to the next"
-            own = own if any(item.scores for item, _, _ in answers) else "are absent"
-            merged.notes.append(
-                f"run {name}: the {given} of the file {'are' if given == 'ranks' else 'is'} kept, as scores falling by "
-                f"1{' with equal ranks as ties' if given == 'ranks' else ''} (its own scores: {own})"
+            by_ranks = all(item.ranks for item, _, _ in answers)
+            kept = (
+                "ranks of the file are kept, equal ones as ties,"
+                if by_ranks
+                else "order of the file is kept,"
             )
+            own = doubts or "its own do not fall from each to the next"
+            own = f" ({own})" if any(item.scores for item, _, _ in answers) else ""
+            merged.notes.append(f"run {name}: the {kept} as scores that fall by 1{own}")
         elif doubts:
             merged.notes.append(f"run {name}: {doubts}; its scores are kept, the highest the best")
         merged.runs[name] = rows

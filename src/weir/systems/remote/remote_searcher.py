@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, ServiceError, UnknownName
+from weir.files.runs import say_order
 from weir.services.answers import (
     Request,
     RequestCounts,
@@ -228,17 +230,20 @@ class RemoteSearcher:
             doc: list[Int32] = []
             score: list[Float64] = []
             requests = self._requests(queries, k)
+            order = OrderCounts()
             sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
             while some := list(islice(requests, READ_ANSWERS)):
                 numbers: list[int] = []
                 names: list[str] = []
                 values: list[float] = []
+                given: list[list[float]] = []
                 for request in some:
                     record = store.get(request.key)
                     if record is None:
                         continue
                     self.use.answered(record)
                     docs, scores = record["answer"]["docs"], record["answer"]["scores"]
+                    given.append(scores or [])
                     self.use.empty += not docs
                     sizes[request.number] = len(docs)
                     names += docs
@@ -253,6 +258,8 @@ class RemoteSearcher:
                     )
                 doc.append(code)
                 score.append(np.array(values, np.float64))
+                order += counts_of_scores(given)
+            say_order(self.service.name, order)
             self._check_empty(queries, sizes)
             columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
             run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))

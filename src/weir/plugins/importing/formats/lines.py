@@ -188,12 +188,18 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Judgments of lines of four columns, or of query, document and grade."""
+    """Judgments of lines of four columns, of query, document and grade, or of query and document, grade 1."""
+    pairs = False
     for where, cells in _cells(contents):
-        if len(cells) not in (3, 4):
+        if len(cells) == 2:
+            pairs = True
+            yield Judgment(ItemKey(cells[0]), ItemKey(cells[1]), 1, where)
+        elif len(cells) not in (3, 4):
             yield Refused(where, f"found {len(cells)} columns; expected query 0 document grade")
         else:
             yield Judgment(ItemKey(cells[0]), ItemKey(cells[-2]), cells[-1], where)
+    if pairs:
+        yield FileRemark("no column of grades: every document counts as relevant, grade 1")
 
 
 def _is_tabbed(contents: Contents) -> bool:
