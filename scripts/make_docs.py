@@ -18,16 +18,21 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-import click
-from click.testing import CliRunner
+try:
+    import click
+    from click.testing import CliRunner
 
-import weir
-from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
-from weir.cli.main import weir as weir_command
-from weir.measures import MEASURES
-from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
-from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
-from weir.systems.fusion import METHODS
+    import weir
+    from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
+    from weir.cli.main import weir as weir_command
+    from weir.measures import MEASURES
+    from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
+    from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
+    from weir.systems.fusion import METHODS
+except ModuleNotFoundError as lacking:
+    sys.exit(
+        f"make_docs.py: {lacking}; `make check` makes .venv, then run .venv/bin/python scripts/make_docs.py"
+    )
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MINILM = 'dense("minilm", dtype="bf16")'

@@ -12,6 +12,7 @@ WeirError                   the command line prints it in one line and exits wit
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+LossWarning                 a warning: rows of a file that a collection was read from are not in it
 DownloadWarning             a warning: a collection came from another source than the first
 StoreWarning                a warning: something on disk was damaged and is made again
 """
@@ -103,6 +104,13 @@ class BadRanking(WeirError):
 
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class LossWarning(UserWarning):
+    """Rows of a file that a collection was read from are not in it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from weir.files.runs import read_qrels, read_run
-from weir.plugins.importing import import_files
+from weir.plugins.importing import Choices, import_files
 from weir.plugins.importing.merge import made_id
 
 Q = made_id("red shoes", "query")
@@ -30,7 +31,8 @@ def written(folder):
 
 
 def imported(tmp_path, name, content, **options):
-    """The report of importing one file, whose folder is tmp_path / "out"."""
+    """The report of importing one file, whose folder is tmp_path / "out", whatever it loses."""
+    options["choices"] = replace(options.get("choices", Choices()), allow_loss=True)
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return import_files([path], tmp_path / "out", **options)

@@ -228,7 +228,7 @@ def test_a_benchmark_in_a_folder_is_weir_run(folder, capsys):
     ("given", "said"),
     [
         (([3], ["bm25"]), "found int as a dataset; expected a name, a path"),
-        ((["brook-news"], [3]), "3 is not a system"),
+        ((["brook-news"], [3]), "systems holds 3 (int); expected "),
         (([({}, QUERIES, JUDGED)], ["bm25"]), "0 documents and no judged query among 3"[:11]),
         ((["brook-news"], ["bm25"], ["nothing"]), "no measure named 'nothing'"),
     ],

@@ -41,3 +41,11 @@ def test_constants_without_a_quantity_and_silent_raises_are_breaches():
         "weir.x.f raises and its docstring does not say what"
     ]
     assert not list(gates.docstring_breaches("weir.cli.x", tree))
+
+
+def test_files_are_opened_for_writing_in_one_place():
+    source = gates.SOURCE / "api" / "x.py"
+    for text in ("path.open('wb')", "open(path, 'a')", "path.write_text('')", "os.fdopen(n, 'r+b')"):
+        assert len(list(gates.writer_breaches(source, ast.parse(text)))) == 1
+    for text in ("path.open('rb')", "write_text(path, '')", "open(path)"):
+        assert not list(gates.writer_breaches(source, ast.parse(text)))

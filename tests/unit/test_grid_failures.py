@@ -69,7 +69,7 @@ def test_judgments_of_a_later_collection_are_read_before_the_first_index(tmp_pat
 
 def test_what_is_not_installed_is_said_before_the_first_index(tmp_path, monkeypatch):
     collection, stages = write_collection(tmp_path / "data"), []
-    from weir.systems.dense import DenseRetriever
+    from weir.systems.dense_search import DenseRetriever
 
     monkeypatch.setattr(DenseRetriever, "describe", lambda self: {"system": str(self), "engine": None})
     monkeypatch.setitem(sys.modules, "openvino", None)

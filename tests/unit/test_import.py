@@ -15,7 +15,7 @@ import pytest
 import weir
 from tests.unit.imports import Q, R, imported, lines, report_of, written
 from weir.cli.main import main
-from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
+from weir.errors import BadValue, LossWarning, MissingExtra, StoreError, UnknownName, WeirError
 from weir.plugins.importing import Choices, import_files, merge
 from weir.plugins.importing.contents import parse_columns
 from weir.plugins.importing.readers import READERS
@@ -160,7 +160,10 @@ def test_placeholders_and_cells_of_several_documents_are_refused(tmp_path):
 def test_splits_have_their_own_judgments(tmp_path):
     imported(tmp_path, "j.csv", "query_id,doc_id,grade,split\nq1,a,1,dev\nq2,a,1,test\nq3,a,1,../x\n")
     assert sorted(path.name for path in (tmp_path / "out" / "qrels").iterdir()) == ["dev.tsv", "test.tsv"]
-    assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"q1": {"a": 1}}
+    with pytest.warns(
+        LossWarning, match=r"j\.csv: 1 rows of it are left out, the first: line 4: the split '\.\./x'"
+    ):
+        assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"q1": {"a": 1}}
 
 
 def test_a_file_named_by_a_split_holds_that_split(tmp_path):

@@ -365,7 +365,7 @@ REFUSED = {
     "grades or scores": ("x.json", json.dumps({"q": {"a": 1}}), "add --as nested-qrels or --as nested-run"),
     "lists of either": ("x.json", json.dumps({"q1": ["a"]}), "add --as list-qrels or --as list-run"),
     "relevant or returned": ("r.jsonl", lines({"query": "x y", "documents": ["a"]}), "add --columns relevant=documents, --columns retrieved=documents"),
-    "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "gold_ids and expected_sources could each be the doc; choose one, as in --columns doc=gold_ids"),
+    "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "expected_sources and gold_ids could each be the doc; choose one, as in --columns doc=expected_sources"),
     "queries or documents": ("x.jsonl", lines({"_id": "1", "text": "x"}), "add --as queries or --as corpus"),
     "queries or documents in columns": ("x.tsv", "1\tred shoes\n", "add --as queries or --as corpus"),
     "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without names; give the columns by number, as in --columns query=1,doc=2,grade=3 .query_id=1 for identifiers of queries."),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import html
 import json
+import operator
 import re
+import shlex
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -170,6 +172,25 @@ def test_the_page_asks_for_nothing_and_runs_nothing_of_the_data(page):
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "\u202e" not in "".join(page.texts)
     assert not any("x" * 1000 in text for text in page.texts)
+
+
+def test_the_commands_of_the_page_can_be_pasted_and_make_the_same_cells(
+    page, made, results, tmp_path, monkeypatch
+):
+    (text,) = [text for text in page.texts if text.startswith("weir run")]
+    commands = [shlex.split(line) for line in text.replace("\\\n", " ").split("\n")]
+    assert [command[:2] for command in commands] == [["weir", "run"], ["weir", "report"]]
+    assert [word for word in commands[0] if word.startswith(("bm25", "rm3"))] == [
+        "bm25",
+        GRID[1],
+        "rm3(terms=5)",
+    ]
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        assert main(command[1:]) == 0
+    key = operator.attrgetter("dataset", "system", "ranked.stage.key")
+    assert sorted(map(key, finished_cells(Path("results")))) == sorted(map(key, finished_cells(results)))
+    assert Path("report.html").exists()
 
 
 def test_a_sceptic_is_answered(made):

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.audit import Audit
@@ -44,6 +46,7 @@ def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
     return several[0] if several else None
 
 
+@checked
 def align(
     dataset: str | Path,
     *others: str | Path,
@@ -63,6 +66,7 @@ def align(
     return ResultSet("align", (alignment(dataset, others, task, measure, results),))
 
 
+@checked
 def audits(
     *targets: str | Path,
     only: Iterable[str] = (),
@@ -87,6 +91,7 @@ def audits(
     return ResultSet("audit", tuple(audited_all(subjects, tuple(only), progress)))
 
 
+@checked
 def judging_pool(
     *targets: str | Path,
     out: str | Path | None = None,
@@ -104,7 +109,7 @@ def judging_pool(
     from weir.labels.pools import pool_notes, pools_of
 
     subjects = subjects_of(targets, places_of(collection))
-    pools = pools_of(subjects, None if out is None else Path(out), k, limit)
+    pools = pools_of(subjects, None if out is None else path_of(out), k, limit)
     return ResultSet("pool", tuple(pools), tuple(map(Note, pool_notes(subjects))))
 
 
@@ -120,7 +125,7 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     wider, added = expanded(qrels, corpus, copies(title_and_text(corpus), normalised))
-    write_qrels(wider, Path(out))
+    write_qrels(wider, path_of(out))
     return added, len(qrels.grade)
 
 
@@ -133,7 +138,7 @@ def regression_queries(*targets: str | Path, out: str | Path, collection: Places
     from weir.audit import subsets
 
     queries = subsets.regression_queries(_one_subject(targets, collection))
-    subsets.write_regression_queries(queries, Path(out))
+    subsets.write_regression_queries(queries, path_of(out))
     return len(queries)
 
 
@@ -146,6 +151,7 @@ def _one_subject(targets: Sequence[str | Path], collection: Places) -> Subject:
     return subjects[0]
 
 
+@checked
 def relabel(
     judged: str | Path | Qrels,
     *targets: str | Path,
@@ -188,10 +194,11 @@ def relabel(
             labels = counted(uncounted, "label")
             notes.append(Note(f"{subject.name}: {labels} of queries that had no judgment before: {where}"))
         if out is not None:
-            write_qrels(together, Path(out))
+            write_qrels(together, path_of(out))
     return ResultSet("relabel", tuple(rows), tuple(notes))
 
 
+@checked
 def subset(
     dataset: str | Path,
     docs: int,
@@ -216,7 +223,7 @@ def subset(
     whole = load(dataset)
     compared_systems = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
     ordered_by = parse_measure(measure)
-    part = write_subset(whole, chosen(whole, docs, seed), Path(out))
+    part = write_subset(whole, chosen(whole, docs, seed), path_of(out))
     return ResultSet(
         "subset", (proof(whole, part, compared_systems, ordered_by, progress or (lambda sentence: None)),)
     )

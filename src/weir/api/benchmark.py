@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, written
 from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, UnknownName
+from weir.files.paths import path_of
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:
@@ -147,6 +149,7 @@ class Benchmark:
         return self.rows.to_csv()
 
 
+@checked
 def benchmark(
     datasets: Collection | Iterable[Collection],
     systems: str | Retriever | Iterable[str | Retriever],
@@ -175,13 +178,13 @@ def benchmark(
         drop_self=drop_self,
     )
     if out is not None:
-        return _run(grid, Path(out), Path(out), on)
+        return _run(grid, path_of(out), path_of(out), on)
     for one in grid.datasets:
         for dataset in [one] if isinstance(one, Dataset) else load_group(one):
             if judged_or_not(dataset).unjudged:
                 raise BadValue(f"{dataset.name} has no judgments, and its rankings need a folder (out=)")
     with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
-        return _run(grid, Path(folder), None, on)
+        return _run(grid, path_of(folder), None, on)
 
 
 def _run(grid: Any, at: Path, folder: Path | None, on: str | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from weir.argument_types import checked
 from weir.core.charts import (
     WIDE_PX,
     WIDTHS_PX,
@@ -25,7 +26,8 @@ from weir.core.charts import (
 )
 from weir.core.short_names import short_names
 from weir.errors import BadValue, UnknownName, require
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_bytes
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.core.scores import Row
@@ -68,6 +70,7 @@ class Figure:
         drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
+    @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, as the ending says; a number stands behind the names of several.
 
@@ -76,7 +79,7 @@ class Figure:
         """
         if width not in WIDTHS_PX:
             raise UnknownName("width of a figure", width, WIDTHS_PX)
-        whole = Path(path)
+        whole = path_of(path)
         if whole.suffix not in (".svg", ".png", ".pdf"):
             raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
         names = [whole] if len(self.charts) == 1 else [
@@ -94,8 +97,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     if path.suffix != ".svg":
         vl_convert = require("vl_convert", "figures")
         data = vl_convert.svg_to_pdf(text) if path.suffix == ".pdf" else vl_convert.svg_to_png(text, scale=3)
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(data)
+    write_bytes(path, data)
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores, judgment_marks
 from weir.datasets.load import query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_collection
 from weir.errors import BadValue, WeirError
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
+from weir.files.paths import path_of
 from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
@@ -54,6 +56,7 @@ def compare(qrels: object, *systems: object, measures: Measures = ..., baseline:
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
             factors: str | Iterable[str] | Literal[True], collection: Collection | Places = ...,
             datasets: Sequence[str] = ..., only: Sequence[str] = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
+@checked
 def compare(
     qrels: object,
     *systems: object,
@@ -259,6 +262,7 @@ def compare_shown(
     return ShownComparison(results, left_out=left_out)
 
 
+@checked
 def power(
     qrels: object,
     first: object,
@@ -302,6 +306,7 @@ def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
          collection: Collection = ...,
          conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
+@checked
 def diff(
     first: object,
     second: object,
@@ -342,6 +347,7 @@ def diff(
     return ResultSet("diff", (moves,))
 
 
+@checked
 def why(
     *results: object,
     published: str | None = None,
@@ -417,6 +423,7 @@ def _why_engine(
     return ResultSet("why-engine", (explain_engine(system(first), system(second), dataset, parsed),))
 
 
+@checked
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
@@ -435,6 +442,7 @@ def abstention(
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
 
 
+@checked
 def threshold(
     qrels: object,
     run: object,
@@ -546,8 +554,11 @@ def _scored(value: object) -> dict[str, Scores]:
         return dict(value)
     if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
         return {f"system {n}": one for n, one in enumerate(value, 1)}
+    found = f"{type(value).__name__} alone"
+    if isinstance(value, tuple):
+        found = " beside ".join(dict.fromkeys(type(one).__name__ for one in value)) + " without judgments"
     raise BadValue(
-        f"found {type(value).__name__} alone; rankings are compared against judgments: compare(qrels, systems)"
+        f"found {found}; rankings are compared against judgments, compare(qrels, systems), and Scores with Scores"
     )
 
 
@@ -576,6 +587,7 @@ def _scores_by_name(
     return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}
 
 
+@checked
 def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
     """Mean, worst, best and spread of each measure within groups of queries, averaged over the groups.
 
@@ -587,6 +599,7 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
     return ResultSet("within", tuple(within(GroupedScores.of(scores, query_groups(by, scores.queries)))))
 
 
+@checked
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
@@ -607,6 +620,7 @@ MAX_DROP = 0.01
 NAME = "the judged queries"
 
 
+@checked
 def gate(
     first: object,
     second: object,
@@ -663,6 +677,7 @@ def gate(
     return ResultSet("gate", tuple(gates(pairs.cases, allowed)), pairs.notes)
 
 
+@checked
 def save_baseline(
     path: FolderPath,
     results: object,
@@ -694,7 +709,7 @@ def save_baseline(
         system = system_of(paths, requested, how, systems, collection, fetch)
     else:
         system = _system(results, run, requested, ScoringRules.of(collection, how))
-    write_baseline(system, Path(path))
+    write_baseline(system, path_of(path))
     return system
 
 

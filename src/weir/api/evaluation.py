@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from weir.systems.fusion.fit import Fit
 
 
+@checked
 def evaluate(
     qrels: object,
     run: object,
@@ -149,6 +151,7 @@ def conventions_of(conventions: Conventions | str) -> Conventions:
     return parse_conventions(conventions) if isinstance(conventions, str) else conventions
 
 
+@checked
 def official_scores(
     qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
 ) -> ResultSet[BircoScore]:
@@ -184,6 +187,7 @@ def official_scores(
     return ResultSet("official", tuple(scores))
 
 
+@checked
 def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = None) -> Run:
     """Fuse rankings into one, such as fuse([a, b], "rrf(k=10)"): every document that one of them returns.
 
@@ -196,6 +200,7 @@ def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = N
     return fuse_runs([run_from(run) for run in runs], method, k)
 
 
+@checked
 def fit_fusion(
     qrels: object,
     runs: Iterable[object],

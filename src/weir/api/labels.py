@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.qrels import MODEL
 from weir.errors import BadValue
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.core.qrels import Qrels
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from weir.stats.order_agreement import OrderAgreement
 
 
+@checked
 def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
     """How well other labels agree with the first: `weir labels agree`.
 
@@ -46,6 +49,7 @@ def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSe
     return ResultSet("agree", tuple(agreement(labels, other, (name, beside)) for beside, other in rest))
 
 
+@checked
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
     """Krippendorff's alpha of all raters together, of whom each may have left pairs out; arguments as `agree`.
 
@@ -56,6 +60,7 @@ def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -
     return ResultSet("raters", (many_raters(labels_by_name((first, *others), words)),))
 
 
+@checked
 def rank_agreement(
     first: object,
     *others: object,
@@ -81,6 +86,7 @@ def rank_agreement(
     return ResultSet("orders", tuple(agreements))
 
 
+@checked
 def holes(
     qrels: object,
     *runs: object,
@@ -162,6 +168,7 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
     return dict(zip(distinct_names(short, long), labels, strict=True))
 
 
+@checked
 def judge(
     *targets: str | Path,
     out: str | Path,
@@ -206,7 +213,7 @@ def judge(
     judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), limits)
     people_labels = None if people is None else qrels_from(people)
     pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
-    return ResultSet("judge", (judge_pairs(pairs, judge, Path(out), progress),))
+    return ResultSet("judge", (judge_pairs(pairs, judge, path_of(out), progress),))
 
 
 def _pairs(
@@ -244,6 +251,7 @@ def _only(subjects: Sequence[Subject]) -> Subject:
     return subjects[0]
 
 
+@checked
 def estimate(
     human: object,
     model: object,
@@ -278,6 +286,7 @@ def estimate(
     return ResultSet("estimate", tuple(estimates), (*rules.notes, *notes))
 
 
+@checked
 def next_queries(
     human: object,
     model: object,
@@ -316,7 +325,7 @@ def next_queries(
     if out is not None:
         dataset = _dataset(collection)
         texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
-        write_plan(drawn, Subject("estimate", *texts), Path(out))
+        write_plan(drawn, Subject("estimate", *texts), path_of(out))
     return ResultSet("next queries", (drawn.plan,))
 
 

@@ -143,7 +143,7 @@ def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
     from weir.errors import BadValue
     from weir.models import Encoder
     from weir.systems import parse_system
-    from weir.systems.dense import DenseRetriever
+    from weir.systems.dense_search import DenseRetriever
 
     if "(" not in name:
         return Encoder(name, dtype=dtype or "fp32", engine=engine or "auto")

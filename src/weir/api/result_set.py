@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.frames import plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
@@ -15,6 +15,7 @@ from weir.core.scores import Note
 from weir.core.tables import Table, csv_text, notebook_html, written
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.files.atomic import write_text
+from weir.files.paths import path_of
 from weir.measures.measure import canonical_name
 
 if TYPE_CHECKING:
@@ -145,23 +146,26 @@ class ResultSet(Sequence[T], Generic[T]):
         text = self.shown("csv")
         return text if raw else printable_text(text)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results: JSON at full precision, or as the ending says .csv, .tex, .md or .html.
 
         Raises BadValue for another ending, StoreError when the disk refuses.
         """
-        ending = Path(path).suffix.lower()
+        target = path_of(path)
+        ending = target.suffix.lower()
         if ending not in SAVED_FORMS:
             raise BadValue(f"{path}: results are saved as {', '.join(filter(None, SAVED_FORMS))}")
         form = SAVED_FORMS[ending]
         text = json.dumps(self.to_dict(), ensure_ascii=False) if form is None else self.shown(form)
-        write_text(Path(path), printable_text(text).rstrip("\n") + "\n")
+        write_text(target, printable_text(text).rstrip("\n") + "\n")
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
         try:
-            values = json.loads(Path(path).read_text(encoding="utf-8"))
+            values = json.loads(path_of(path).read_text(encoding="utf-8"))
             of = _kind(values["weir"]).of
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)

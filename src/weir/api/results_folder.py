@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.core.scores import Note
 from weir.datasets.load import Dataset, query_groups
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.api.rows import Display
@@ -87,6 +89,7 @@ class ShownResults:
         return text, (*left_out, *self.rows.notes())
 
 
+@checked
 def results(
     folder: FolderPath,
     measures: Measure | str | Iterable[Measure | str] = (),
@@ -159,7 +162,7 @@ def run_shown(
     from weir.api.collection_notes import dataset_notes
     from weir.experiment.experiment import Share
 
-    cells = grid.complete(Path(folder), progress, None if share is None else Share.parse(share), on)
+    cells = grid.complete(path_of(folder), progress, None if share is None else Share.parse(share), on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
     judged = [one for one in loaded if not one.unjudged]
     notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None)
@@ -187,6 +190,7 @@ def provenance(
     return ResultSet("provenance", tuple(map(provenance_of, cells)), notes)
 
 
+@checked
 def verify(
     folder: FolderPath, fetch: bool = False, progress: Callable[[str, int, int], None] | None = None
 ) -> ResultSet[Verdict]:
@@ -198,9 +202,10 @@ def verify(
     """
     from weir.experiment.verify import verified
 
-    return ResultSet("verify", tuple(verified(Path(folder), progress, fetch)))
+    return ResultSet("verify", tuple(verified(path_of(folder), progress, fetch)))
 
 
+@checked
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
     """What each system of a results folder costs, next to its quality by a measure, by default the first.
 
@@ -210,10 +215,11 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     from weir.experiment.efficiency import efficiency_notes
     from weir.measures import measures_of
 
-    costs = tuple(costs_of(Path(folder), None if measure is None else str(measures_of(measure)[0])))
+    costs = tuple(costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0])))
     return ResultSet("efficiency", costs, tuple(efficiency_notes(costs)))
 
 
+@checked
 def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
     """What language models were asked in making the results of a folder: answers by verdict, tokens, dollars, faults.
 
@@ -226,6 +232,7 @@ def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] 
     return ResultSet("llm_use", tuple(model_uses(cells)), damaged)
 
 
+@checked
 def llm_trace(
     folder: FolderPath,
     query: str | None = None,
@@ -253,13 +260,14 @@ def _cells_of(
     from weir.experiment.results import chosen_cells, damaged_records, finished_cells, systems_without_scores
 
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
-    root, finished = Path(folder), finished_cells(Path(folder))
+    root, finished = path_of(folder), finished_cells(path_of(folder))
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
     return cells, tuple(
         map(Note, (*damaged_records(root), *systems_without_scores(root, finished, datasets)))
     )
 
 
+@checked
 def reproduce(
     folder: FolderPath, model: str | None = None, tolerance: int | None = None, nearest: bool = False
 ) -> ResultSet[PublishedCheck]:
@@ -270,7 +278,7 @@ def reproduce(
     """
     from weir.experiment.reproduce import reproduce as checks
 
-    return ResultSet("reproduce", tuple(checks(Path(folder), model, tolerance, nearest)))
+    return ResultSet("reproduce", tuple(checks(path_of(folder), model, tolerance, nearest)))
 
 
 def birco_of_runs(
@@ -306,6 +314,7 @@ def birco_of_folder(
     return ResultSet("official", tuple(figures), (*map(Note, remarks), *damaged))
 
 
+@checked
 def plan(
     datasets: str | Path | Dataset | Iterable[str | Path | Dataset],
     systems: str | Retriever | Iterable[str | Retriever],
@@ -357,6 +366,7 @@ def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultS
     return ResultSet("stages", tuple(stage_graph(Experiment((), several).parsed_systems())))
 
 
+@checked
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:
     """Sizes, judgments, duplicates and damage of collections, counted from their files, as `weir data stats`.
 

@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 
 from weir.cli.options import (
+    NAME,
+    OUTPUT,
+    PATH,
     by_option,
     collection_option,
     dataset_names,
@@ -28,7 +31,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 
 
 @click.command("compare")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("paths", type=PATH, nargs=-1, required=True)
 @measures_option()
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
@@ -37,7 +40,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 @click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]", callback=_no_path,
               help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
-@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+@click.option("--collection", "collections", type=NAME, shell_complete=dataset_names, multiple=True,
               metavar="[NAME=]COLLECTION",
               help="The collection of the runs, a name or a path, whose rules hold (self-matches, candidates, queries "
                    "without an answer) and whose column --by may name; of a results folder where such a collection "
@@ -57,7 +60,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
-@click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
+@click.option("-d", "--dataset", "datasets", type=NAME, shell_complete=dataset_names, multiple=True,
               help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
 @systems_option("Of a results folder: this system; repeatable.")
 @label_option
@@ -147,7 +150,7 @@ def compare_command(
 
 
 @click.command("diff")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("paths", type=PATH, nargs=-1, required=True)
 @click.option(
     "-m",
     "--measure",
@@ -156,6 +159,7 @@ def compare_command(
 )
 @click.option(
     "--collection",
+    type=NAME,
     shell_complete=dataset_names,
     help="The collection, a name or a path: its texts are shown, and its rules hold for run files.",
 )
@@ -192,7 +196,7 @@ def diff_command(
 
 
 @click.command("why")
-@click.argument("results", nargs=-1, required=True)
+@click.argument("results", type=NAME, nargs=-1, required=True)
 @click.option(
     "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
 )
@@ -202,9 +206,10 @@ def diff_command(
     shell_complete=measure_names,
     help="A measure such as nDCG@10.  [default: the first that both have]",
 )
-@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score folders again with.")
+@click.option("--qrels", type=PATH, help="Judgments to score folders again with.")
 @click.option(
     "--collection",
+    type=NAME,
     shell_complete=dataset_names,
     help="The collection, a name or a path: of folders with the judgments, of run files with the rules that hold.  "
     "[default: as recorded]",
@@ -239,7 +244,7 @@ UNDECIDED = 3
 
 
 @click.command("gate")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True,
+@click.argument("paths", type=PATH, nargs=-1, required=True,
                 metavar="[QRELS] BASELINE CANDIDATE")  # fmt: skip
 @click.option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, metavar="MEASURE[:DROP]",
               help="A measure such as nDCG@10, with the drop that is accepted where it is another; repeatable.  "
@@ -250,7 +255,7 @@ UNDECIDED = 3
               help="How certain a pass and a failure must be.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
 @by_option
-@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+@click.option("--collection", "collections", type=NAME, shell_complete=dataset_names, multiple=True,
               metavar="[NAME=]COLLECTION",
               help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
                    "without an answer) and whose column --by may name; of results folders where such a collection "
@@ -263,13 +268,11 @@ UNDECIDED = 3
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--allow-undecided", is_flag=True,
               help="Exit with 0 where no mean dropped by more but queries are too few to be sure.")  # fmt: skip
-@click.option("--save", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--save", type=OUTPUT, metavar="FILE",
               help="Write the scores of [QRELS] CANDIDATE as a baseline to commit, and gate nothing.")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--markdown", "form", flag_value="markdown", help="Tables for a pull request.")
-@click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML there."
-)
+@click.option("--junit", type=OUTPUT, metavar="FILE", help="Also write JUnit's XML there.")
 @notes_option
 def gate_command(
     paths: tuple[Path, ...],
@@ -304,7 +307,7 @@ def gate_command(
     from weir.api.comparisons import gate, save_baseline
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
-    from weir.files.atomic import write_text
+    from weir.files.atomic import is_stream, write_text
     from weir.measures import Measure, parse_measure
     from weir.measures.evaluate import DEFAULT, Conventions
     from weir.stats.gate import gate_junit, gate_outcome
@@ -328,7 +331,7 @@ def gate_command(
                               collection=place_of(collections), systems=systems, fetch=fetch)  # fmt: skip
         queries = sum(len(one.scores.queries) for one in saved.datasets.values())
         say(f"{save}: {saved.system} on {len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}, "
-            f"{queries:,} queries, {save.stat().st_size:,} bytes")  # fmt: skip
+            f"{queries:,} queries" + ("" if is_stream(save) else f", {save.stat().st_size:,} bytes"))  # fmt: skip
         return
     if not 2 <= len(paths) <= 3:
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
@@ -350,9 +353,9 @@ def gate_command(
 
 
 @click.command("power")
-@click.argument("qrels", type=click.Path(path_type=Path))
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("qrels", type=PATH)
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
 @measures_option()
 @click.option("--effect", "effects", multiple=True, type=float,
               help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip

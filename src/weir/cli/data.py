@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import dataset_names, measure_names, system_names
+from weir.cli.options import FOLDER, NAME, OUTPUT, PATH, dataset_names, measure_names, system_names
 from weir.cli.terminal import say, say_notes, show, show_result, show_tables
 from weir.errors import BadValue
 
 
 @click.command("fetch")
-@click.argument("names", shell_complete=dataset_names, nargs=-1, required=True)
+@click.argument("names", type=NAME, shell_complete=dataset_names, nargs=-1, required=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
     """Download collections, verify them, and prepare them.
@@ -42,8 +42,8 @@ def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
 
 
 @click.command("convert")
-@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
-@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("source", metavar="IN", type=PATH)
+@click.argument("target", metavar="OUT", type=OUTPUT)
 @click.option("--kind", type=click.Choice(["run", "qrels"]),
               help="What IN holds; otherwise its columns say.")  # fmt: skip
 @click.option(
@@ -69,7 +69,7 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
 
 
 @click.command("stats")
-@click.argument("names", shell_complete=dataset_names, nargs=-1, required=True)
+@click.argument("names", type=NAME, shell_complete=dataset_names, nargs=-1, required=True)
 @click.option("--split", help="Whose judgments; by default those everyone reports on.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
@@ -120,9 +120,9 @@ def _is_judgments(name: str) -> bool:
 
 
 @click.command("subset")
-@click.argument("dataset")
+@click.argument("dataset", type=NAME)
 @click.option("--docs", type=int, required=True, help="Documents of the mini collection.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option("-o", "--out", type=FOLDER, required=True, help="The folder to write.")
 @click.option("-s", "--system", "systems", multiple=True,
               help="A system to prove it by; repeatable.  [default: seven lexical ones]")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
@@ -143,14 +143,12 @@ def subset_command(
 
 
 @click.command("align")
-@click.argument("dataset", shell_complete=dataset_names)
-@click.argument("others", nargs=-1, shell_complete=dataset_names)
+@click.argument("dataset", type=NAME, shell_complete=dataset_names)
+@click.argument("others", type=NAME, nargs=-1, shell_complete=dataset_names)
 @click.option("--task", help="Task of the collection, as weir list datasets names tasks.")
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="A measure such as nDCG@10.")  # fmt: skip
-@click.option(
-    "--results", type=click.Path(path_type=Path), help="A results folder whose systems to set beside."
-)
+@click.option("--results", type=PATH, help="A results folder whose systems to set beside.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def align_command(
     dataset: str, others: tuple[str, ...], task: str | None, measure: str, results: Path | None, as_json: bool

@@ -6,25 +6,35 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import budget_option, collections_option, dataset_names, max_ram_option, price_option
+from weir.cli.options import (
+    FOLDER,
+    NAME,
+    OUTPUT,
+    PATH,
+    budget_option,
+    collections_option,
+    dataset_names,
+    max_ram_option,
+    price_option,
+)
 from weir.cli.terminal import say, show_result, show_tables
 from weir.errors import ServiceError
 
 
 @click.command("judge")
-@click.argument("targets", nargs=-1, required=True)
+@click.argument("targets", type=NAME, nargs=-1, required=True)
 @click.option(
     "--model",
     help="Such as http://localhost:8000/v1#name, openai:gpt-4o-mini, anthropic:...  [default: WEIR_LLM]",
 )
 @click.option("--prompt", default="umbrela", show_default=True,
               help="umbrela, basic, binary, elastic-pointwise, -reason, -pairwise, or a path.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True,
+@click.option("-o", "--out", type=FOLDER, required=True,
               help="The folder of the labels; the same command continues it.")  # fmt: skip
 @budget_option
 @price_option
 @collections_option
-@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments of people to compare with.")
+@click.option("--qrels", type=PATH, help="Judgments of people to compare with.")
 @click.option("--judged", is_flag=True, help="Judge what people judged, to see how far the model agrees.")
 @click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
 @click.option("--limit", type=int, help="Pairs at most.")
@@ -137,22 +147,22 @@ def judge_command(
 
 
 @click.command("audit")
-@click.argument("targets", nargs=-1)
+@click.argument("targets", type=NAME, nargs=-1)
 @click.option("--only", "names", multiple=True, help="Run this check alone; repeatable.")
 @collections_option
 @max_ram_option
-@click.option("--training", multiple=True, shell_complete=dataset_names,
+@click.option("--training", type=NAME, multiple=True, shell_complete=dataset_names,
               help="A collection that systems may have been trained on; repeatable.")  # fmt: skip
 @click.option(
     "--encoder", help="A model, as dense takes it, that tells what queries mean, and where it cuts documents."
 )
-@click.option("--regression-queries", "regression", type=click.Path(path_type=Path),
+@click.option("--regression-queries", "regression", type=OUTPUT,
               help="Write some queries that stand for all, as a file of groups for --by of weir gate.")  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="List the checks and what each needs.")
 @click.option(
     "--expand", is_flag=True, help="Write judgments that copies of a judged document share, with -o."
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where --expand writes the judgments.")
+@click.option("-o", "--out", type=OUTPUT, help="Where --expand writes the judgments.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each finding.")
 def audit_command(
     targets: tuple[str, ...],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weir.cli.options import collection_option, collections_option, measure_names
+from weir.cli.options import FOLDER, NAME, OUTPUT, PATH, collection_option, collections_option, measure_names
 from weir.cli.terminal import say, say_notes, show, show_result, show_tables
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command("pool")
-@click.argument("targets", nargs=-1, required=True)
+@click.argument("targets", type=NAME, nargs=-1, required=True)
 @click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
 @click.option("--limit", type=int, help="Pairs at most, those that narrow scores most.")
 @collections_option
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option("-o", "--out", type=FOLDER, required=True, help="The folder to write.")
 def pool_command(
     targets: tuple[str, ...], k: int, limit: int | None, collections: tuple[str, ...], out: Path
 ) -> None:
@@ -39,9 +39,9 @@ def pool_command(
 
 
 @click.command("agree")
-@click.argument("first")
-@click.argument("others", nargs=-1)
-@click.option("--run", "runs", multiple=True, metavar="RUN",
+@click.argument("first", type=NAME)
+@click.argument("others", type=NAME, nargs=-1)
+@click.option("--run", "runs", type=NAME, multiple=True, metavar="RUN",
               help="A ranking, to see whether the order of systems survives; repeatable.")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by.")  # fmt: skip
@@ -95,9 +95,9 @@ def agree_command(
 
 
 @click.command("estimate")
-@click.argument("human", type=click.Path(path_type=Path))
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("human", type=PATH)
+@click.argument("model", type=PATH)
+@click.argument("runs", type=PATH, nargs=-1, required=True)
 @click.option("-m", "--measure", shell_complete=measure_names, default="P@10", show_default=True,
               help="P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k, ContextPrecision@k.")  # fmt: skip
 @click.option(
@@ -105,15 +105,16 @@ def agree_command(
 )
 @click.option("--weights", help="A file of queries and weights, one over the probability of being drawn.")
 @click.option("--pairs", is_flag=True, help="People judged a random part of each query's first documents.")
-@click.option("--sheet", "sheets", multiple=True, type=click.Path(path_type=Path),
+@click.option("--sheet", "sheets", multiple=True, type=PATH,
               help="A filled sheet of --next or weir labels pool: people's judgments, too. Repeatable.")  # fmt: skip
 @click.option("--next", "more", type=int, help="Draw so many queries that people should judge next.")
 @click.option(
     "--width", type=float, help="Half an interval that is asked for: say how many queries it takes."
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="The folder of the sheet of --next.")
+@click.option("-o", "--out", type=FOLDER, help="The folder of the sheet of --next.")
 @click.option(
     "--collection",
+    type=NAME,
     help="The collection of the runs, a name or a path: its rules hold (self-matches, candidates), its columns may be "
     "strata, its texts stand on the sheet.",
 )
@@ -170,8 +171,8 @@ def estimate_command(
 
 
 @click.command("holes")
-@click.argument("qrels")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("qrels", type=NAME)
+@click.argument("runs", type=NAME, nargs=-1, required=True, metavar="RUN...")
 @click.option("--human-labels", "human", metavar="LABELS",
               help="What people say of them: a sheet of weir labels pool, filled in, or a file of labels.")  # fmt: skip
 @click.option("--model-labels", "model", metavar="LABELS",
@@ -207,15 +208,13 @@ def holes_command(
 
 
 @click.command("relabel")
-@click.argument("judged", type=click.Path(path_type=Path))
-@click.argument("targets", nargs=-1, required=True)
+@click.argument("judged", type=PATH)
+@click.argument("targets", type=NAME, nargs=-1, required=True)
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="A measure such as nDCG@10.")  # fmt: skip
 @click.option("--origin", default="new", show_default=True, help="What the new judgments are called.")
 @collections_option
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="Write the judgments together, with origins."
-)
+@click.option("-o", "--out", type=OUTPUT, help="Write the judgments together, with origins.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
 def relabel_command(
     judged: Path,

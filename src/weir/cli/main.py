@@ -142,6 +142,23 @@ def plugin_commands() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="weir.commands")}
 
 
+def other_commands(group: str = "") -> dict[str, str]:
+    """The words that other distributions add to a group, or to the outermost for "", and whose commands they are.
+
+    A command in a group that Weir does not have brings that group along.
+    """
+    start, words = f"{group} " if group else "", dict[str, str]()
+    for path, point in sorted(plugin_commands().items()):
+        word, _, deeper = path.removeprefix(start).partition(" ")
+        if path.startswith(start) and path not in COMMANDS and start + word not in GROUPS:
+            words[word] = f"{'Commands' if deeper else 'Command'} of {_owner(point)}."
+    return words
+
+
+def _owner(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
+
+
 def _files(name: str) -> tuple[ModuleType, ...]:
     """The files with the commands of a group, or with a command, imported; plug-ins bring the others."""
     if name in ("run", "plan", "results", "verify"):
@@ -210,20 +227,22 @@ class _Commands(click.Group):
     def __init__(self, name: str | None = None, **settings: Any) -> None:  # noqa: ANN401  Click's own arguments
         """As Click makes it; prefix: what stands before its commands, the name of the group, "" of the outermost."""
         super().__init__(name, **settings)
-        self.prefix = name if name in GROUPS else ""
+        self.prefix = name if name is not None and name != "weir" else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        if self.prefix:
-            return list(SUBCOMMANDS[self.prefix])
-        return [*(name for section in TOP.values() for name in section), *GROUPS]
+        own = (
+            SUBCOMMANDS.get(self.prefix, {})
+            if self.prefix
+            else {n: "" for s in TOP.values() for n in s} | GROUPS
+        )
+        return [*own, *other_commands(self.prefix)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if not self.prefix and cmd_name in GROUPS:
-            return _Commands(cmd_name, help=GROUPS[cmd_name], invoke_without_command=True,
-                             context_settings=SETTINGS, callback=_show_help)  # fmt: skip
         name = f"{self.prefix} {cmd_name}".strip()
-        if name not in COMMANDS:
-            return None
+        if name not in COMMANDS and name not in plugin_commands():
+            sentence = GROUPS.get(name) or other_commands(self.prefix).get(cmd_name)
+            return None if not sentence else _Commands(name, help=sentence, invoke_without_command=True,
+                                          context_settings=SETTINGS, callback=_show_help)  # fmt: skip
         command = copy(load_command(name))  # so that the module's own is not changed by being called
         command.params = [*command.params, RAW]
         return command
@@ -233,17 +252,23 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, *rest = args
         path = f"{self.prefix} {name}".strip()
-        if not self.prefix and name in FORMER:
+        if not self.prefix and name in FORMER and name not in other_commands():
             if not ctx.resilient_parsing:
                 print(f"note: weir {name} is now weir {FORMER[name]}", file=sys.stderr)
             name, *options = FORMER[name].split()
             path, rest = name, [*options, *rest]
-        elif path not in COMMANDS and path not in GROUPS and name[:1] != "-" and not ctx.resilient_parsing:
+        elif (
+            path not in COMMANDS and path not in GROUPS and name[:1] != "-"
+            and not ctx.resilient_parsing and name not in other_commands(self.prefix)
+        ):  # fmt: skip
             from difflib import get_close_matches
 
-            words = {command.split()[-1]: command for command in COMMANDS} | {g: g for g in GROUPS} | FORMER
-            nearest = get_close_matches(name.lower(), words, n=1, cutoff=0.5)
-            raise UnknownName("command", path, COMMANDS, words[nearest[0]] if nearest else None)
+            known = sorted(
+                {*COMMANDS, *plugin_commands()}, key=lambda path: -path.count(" ")
+            )  # the shortest last
+            words = {command.split()[-1]: command for command in known} | {g: g for g in GROUPS} | FORMER
+            nearest = get_close_matches(name.lower(), words, n=1, cutoff=0.6)
+            raise UnknownName("command", path, known, words[nearest[0]] if nearest else None)
         spellings = FORMER_OPTIONS.get(path, {})
         for place, word in enumerate(rest):
             option, equals, value = word.partition("=")
@@ -280,6 +305,9 @@ class _Commands(click.Group):
             lines += [section, *(f"{left:39} {right}".rstrip() for left, right in pairs)]
         lines.append("Groups (weir data --help lists the commands of data)")
         lines += [f"  {name:11}{sentence}" for name, sentence in GROUPS.items()]
+        if others := other_commands():
+            lines.append("Of other distributions")
+            lines += [f"  {name:11}{sentence}" for name, sentence in others.items()]
         lines += [
             "Options",
             "  --version  Show the version.            --raw  Write control characters as is.",
@@ -288,7 +316,8 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(SUBCOMMANDS[self.prefix].items()))
+            commands = SUBCOMMANDS.get(self.prefix, {}) | other_commands(self.prefix)
+            formatter.write_dl(list(commands.items()))
 
 
 def _show_help() -> None:
@@ -415,8 +444,9 @@ def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     except Exception:  # noqa: BLE001  an error of anybody's that cannot be written out
         text = ""
     kind = f"{type(error).__name__}: {text}"[:_SHOWN]
+    owner = "Weir" if not command or command in COMMANDS else _owner(plugin_commands()[command])
     return (
-        f"{doing}unexpected {kind}; this is a bug in Weir, {sending} (WEIR_DEBUG=1 shows where it happened)",
+        f"{doing}unexpected {kind}; this is a bug in {owner}, {sending} (WEIR_DEBUG=1 shows where it happened)",
         INTERNAL,
     )
 
@@ -446,4 +476,6 @@ def _command_of(arguments: list[str]) -> str:
     """The command that was typed, such as "data fetch"; "" where it is none."""
     words = [word for word in arguments if word[:1] != "-"][:2]
     words[:1] = FORMER.get(words[0], words[0]).split() if words else []
-    return next((name for name in (" ".join(words[:2]), *words[:1]) if name in COMMANDS), "")
+    names = (" ".join(words[:2]), *words[:1])
+    own = next((name for name in names if name in COMMANDS), "")
+    return own or next((name for name in names if name in plugin_commands()), "")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
-from weir.cli.terminal import say_notes
+from weir.cli.terminal import give_output_to_file, say_notes
+from weir.errors import BadValue
+from weir.files.atomic import is_standard_output
+from weir.files.paths import STANDARD_OUTPUT, path_of, refuse_empty
 
 if TYPE_CHECKING:
     from weir.core.scores import Row, Scores
@@ -19,6 +23,55 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 CUTS = ("@10", "@100")
+
+
+class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A path or a name as somebody wrote it; an empty one is refused, and the message names the option."""
+
+    name = "path"
+
+    def __init__(self, read: Callable[[str], object], kind: str = "path") -> None:
+        self.read, self.name = read, kind
+
+    def convert(self, value: object, param: Parameter | None, ctx: Context | None) -> object:
+        """What the text means; values that are no text are defaults, and stay."""
+        try:
+            return self.read(value) if isinstance(value, str) else value
+        except BadValue as error:
+            raise BadValue(f"{param.get_error_hint(ctx)}: {error}" if param and ctx else str(error)) from None
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
+        """The files and folders that it begins, of a path."""
+        return [CompletionItem(incomplete, type="file")] if self.name == "path" else []
+
+
+def _name(text: str) -> str:
+    refuse_empty(text)
+    return text
+
+
+def _output(text: str) -> Path:
+    path = path_of(text)
+    if is_standard_output(path):
+        give_output_to_file()
+    return path
+
+
+def _folder(text: str) -> Path:
+    path = path_of(text)
+    if path == STANDARD_OUTPUT:
+        raise BadValue("found -, standard output; expected a folder (./- is one called so)")
+    return path
+
+
+PATH = _Given(path_of)
+"""What is read."""
+NAME = _Given(_name, "text")
+"""A collection, judgments or another thing that goes by a name or a path, as it is written."""
+OUTPUT = _Given(_output)
+"""A file that is written; `-` is standard output, and then all else that is shown goes to standard error."""
+FOLDER = _Given(_folder)
+"""A folder that is written."""
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
@@ -65,7 +118,9 @@ def measures_option(help: str = "A measure such as nDCG@10; repeatable.") -> Cal
 
 def datasets_option(help: str) -> Callable[[F], F]:
     """-d as the argument `datasets`."""
-    return option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True, help=help)
+    return option(
+        "-d", "--dataset", "datasets", type=NAME, shell_complete=dataset_names, multiple=True, help=help
+    )
 
 
 def systems_option(help: str) -> Callable[[F], F]:
@@ -75,14 +130,14 @@ def systems_option(help: str) -> Callable[[F], F]:
 
 def collection_option(command: F) -> F:
     """--collection as the argument `collection`: what the runs are of."""
-    return option("--collection", shell_complete=dataset_names,
+    return option("--collection", type=NAME, shell_complete=dataset_names,
         help="The collection of the runs, a name or a path: its rules hold (self-matches, candidates, queries without "
              "an answer).")(command)  # fmt: skip
 
 
 def collections_option(command: F) -> F:
     """--collection as the argument `collections`: what run files are of, or where those of a results folder lie."""
-    return option("--collection", "collections", multiple=True, shell_complete=dataset_names,
+    return option("--collection", "collections", type=NAME, multiple=True, shell_complete=dataset_names,
         metavar="[NAME=]COLLECTION",
         help="Documents, queries and rules of run files: a name or a path. Of a results folder: where a collection "
              "lies now, if not where it was; repeatable.")(command)  # fmt: skip

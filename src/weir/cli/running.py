@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.options import (
+    FOLDER,
+    NAME,
+    OUTPUT,
+    PATH,
     budget_option,
     by_option,
     dataset_names,
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.argument("experiment", required=False, type=PATH)
 @datasets_option(
     "A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split behind a colon where it is not "
     "the usual one, as in scifact:train; repeatable."
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 )
 @measures_option()
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
-@click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+@click.option("-o", "--out", "output", type=FOLDER, default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
 @click.option("--stages", metavar="PATH",
               help="Where other grids too find indexes and rankings: a folder, or s3://bucket/prefix.  "
@@ -147,7 +151,7 @@ def _experiment(
 
 
 @click.command("plan")
-@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.argument("experiment", required=False, type=PATH)
 @datasets_option("As for weir run; repeatable.")
 @systems_option("As for weir run; repeatable.")
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
@@ -163,10 +167,10 @@ def _experiment(
 )
 @click.option("--precise", is_flag=True,
               help="Run each system by itself on growing samples, however long that takes.")  # fmt: skip
-@click.option("--sbatch", type=click.Path(path_type=Path),
+@click.option("--sbatch", type=OUTPUT,
               help="Write a script for Slurm whose jobs share the grid on one folder.")  # fmt: skip
 @click.option("--jobs", type=int, default=8, show_default=True, help="How many jobs, with --sbatch.")
-@click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+@click.option("-o", "--out", "output", type=FOLDER, default=Path("results"), show_default=True,
               help="The results folder of the jobs, with --sbatch.")  # fmt: skip
 @click.option("--on", metavar="CLUSTER",
               help="Say what a cluster takes: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.")  # fmt: skip
@@ -231,12 +235,12 @@ def plan_command(
 
 
 @click.command("results")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @measures_option("Show this measure; repeatable.")
 @datasets_option("Show this dataset, one split of it (NAME:SPLIT) or group; repeatable.")
 @systems_option("Show this system; repeatable.")
 @by_option
-@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+@click.option("--collection", "collections", type=NAME, shell_complete=dataset_names, multiple=True,
               metavar="[NAME=]COLLECTION",
               help="Where a collection of --by's column or --scorer's judgments lies now, if not where it was; "
                    "repeatable.")  # fmt: skip
@@ -293,7 +297,7 @@ def results_command(
 
 
 @click.command("efficiency")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @click.option(
     "-m",
     "--measure",
@@ -323,7 +327,7 @@ NOT_WHOLE = 3
 
 
 @click.command("verify")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @fetch_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -350,7 +354,7 @@ def verify_command(context: click.Context, folder: Path, as_json: bool, fetch: b
 
 
 @click.command("reproduce")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @click.option(
     "--published", "model", help="Take the systems to be this published model, such as 'baseline bm25s'."
 )

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.options import (
+    NAME,
+    OUTPUT,
+    PATH,
     by_option,
     dataset_names,
     label_option,
@@ -40,8 +43,8 @@ if TYPE_CHECKING:
 
 
 @click.command("eval")
-@click.argument("qrels", type=click.Path(path_type=Path))
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
+@click.argument("qrels", type=PATH)
+@click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN...")
 @measures_option()
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
 @by_option
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option(
     "--collection",
+    type=NAME,
     shell_complete=dataset_names,
     help="The collection of the run, a name or a path: its rules hold (self-matches, candidates, queries without an "
     "answer), what it makes of the scores is said, and --by may name its columns.",
@@ -269,11 +273,11 @@ class Search:
 
 @click.command("fuse")
 @click.argument("method")
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--out", "output", type=click.Path(path_type=Path), required=True,
+@click.argument("runs", type=PATH, nargs=-1, required=True)
+@click.option("-o", "--out", "output", type=OUTPUT, required=True,
               help="The fused ranking; its ending says the format, as .trec, .trec.gz or .json.")  # fmt: skip
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
-@click.option("--fit", "qrels", type=click.Path(path_type=Path),
+@click.option("--fit", "qrels", type=PATH,
               help="Judgments to choose the method's open settings on, by cross-validation.")  # fmt: skip
 @click.option(
     "-m",

@@ -7,13 +7,13 @@ from typing import Literal
 
 import click
 
-from weir.cli.options import dataset_names, datasets_option, measure_names, systems_option
+from weir.cli.options import NAME, PATH, dataset_names, datasets_option, measure_names, systems_option
 from weir.cli.terminal import say, say_notes, show_result
 
 
 @click.command("threshold")
-@click.argument("qrels", type=click.Path(path_type=Path))
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("qrels", type=PATH)
+@click.argument("run", type=PATH)
 @click.option("-m", "--measure", shell_complete=measure_names, default="R@10", show_default=True,
               help="What is kept of queries with an answer; a silent one scores 0.")  # fmt: skip
 @click.option("--max-false", type=float, default=0.1, show_default=True,
@@ -21,7 +21,7 @@ from weir.cli.terminal import say, say_notes, show_result
 @click.option("--abstention", "confidence", type=click.Choice(["max", "std", "diff1"]), default="max",
               show_default=True,
               help="How sure the run is: its best score, their deviation, or the best less the second.")  # fmt: skip
-@click.option("--collection", shell_complete=dataset_names,
+@click.option("--collection", type=NAME, shell_complete=dataset_names,
               help="The collection of the run: its rules hold, and it says what queries have no answer.")  # fmt: skip
 @click.option("--seed", type=int, help="Seed of the split in halves.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
@@ -52,7 +52,7 @@ def threshold_command(
 
 
 @click.command("llm")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @click.option("--trace", "query", metavar="QUERY", help="Every prompt about this query, with its answer.")
 @click.option(
     "--verdict",

@@ -32,11 +32,14 @@ _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
 
 
 class _Shown(io.TextIOBase):
-    """An output that gets lines and printable characters; raw: what is written, as it is."""
+    """An output that gets lines and printable characters; raw: what is written, as it is.
+
+    of_file: whether standard output belongs to a file that a command writes there, and all else goes elsewhere.
+    """
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
-        self.raw = False
+        self.raw = self.of_file = False
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # a constant
@@ -45,7 +48,7 @@ class _Shown(io.TextIOBase):
 
     @property
     def buffer(self) -> BinaryIO:
-        """Where Click writes the scripts of shells, as bytes."""
+        """Where bytes go: the scripts of shells by Click, and a file that is written to standard output."""
         return self.out.buffer
 
     def fileno(self) -> int:
@@ -64,14 +67,15 @@ class _Shown(io.TextIOBase):
         """Write the text with control characters escaped; raises TypeError for bytes."""
         if not isinstance(text, str):
             raise TypeError(f"found {type(text).__name__}; expected a text")
-        self.out.write(text if self.raw else printable_text(text))
+        out = sys.stderr if self.of_file else self.out
+        out.write(text if self.raw else printable_text(text))
         return len(text)
 
     def write_styled(self, text: str) -> None:
         """Write a text whose colours and weights are Weir's own; all other control characters are escaped."""
         for number, piece in enumerate(_STYLE.split(text)):
             if number % 2:
-                self.out.write(piece)
+                (sys.stderr if self.of_file else self.out).write(piece)
             else:
                 self.write(piece)
 
@@ -106,6 +110,12 @@ def show_raw() -> None:
     out = sys.stdout
     if isinstance(out, _Shown):
         out.raw = not out.isatty()
+
+
+def give_output_to_file() -> None:
+    """Leave standard output to a file that is written there (`-o -`): what is shown goes to standard error."""
+    if isinstance(sys.stdout, _Shown):
+        sys.stdout.of_file = True
 
 
 def as_cell(text: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
@@ -27,8 +27,8 @@ from weir.errors import BadValue
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
 
 
-READ_INTENTS: Hook[[Path], IntentQrels] = Hook("reading judgments for each intent")
-WRITE_INTENTS: Hook[[IntentQrels, Path], None] = Hook("writing judgments for each intent")
+READ_INTENTS: Hook[[str | os.PathLike[str]], IntentQrels] = Hook("reading judgments for each intent")
+WRITE_INTENTS: Hook[[IntentQrels, str | os.PathLike[str]], None] = Hook("writing judgments for each intent")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,13 +126,15 @@ class IntentQrels:
         )
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
         """The judgments in TREC's four columns, the intent in the second; raises as `read_intents`."""
-        return READ_INTENTS(Path(path))
+        return READ_INTENTS(path)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write TREC's four columns; raises BadValue for an identifier with white space."""
-        WRITE_INTENTS(self, Path(path))
+        WRITE_INTENTS(self, path)
 
     def __repr__(self) -> str:
         return f"<IntentQrels: {len(self):,} queries, {len(self.query):,} intents, {len(self.grade):,} judgments>"

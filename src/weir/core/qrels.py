@@ -6,12 +6,12 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
@@ -84,8 +84,8 @@ class Origins:
 LARGEST = 2**14  # of a grade's absolute value
 
 
-READ_QRELS: Hook[[Path], Qrels] = Hook("reading judgments")
-WRITE_QRELS: Hook[[Qrels, Path], None] = Hook("writing judgments")
+READ_QRELS: Hook[[str | os.PathLike[str]], Qrels] = Hook("reading judgments")
+WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgments")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,13 +164,15 @@ class Qrels:
         return Qrels(queries, docs, ptr, doc.astype(np.int32), grade, origins)
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
         """The judgments in a file of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
-        return READ_QRELS(Path(path))
+        return READ_QRELS(path)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the judgments in the format that the file's name says; raises as `write_qrels`."""
-        WRITE_QRELS(self, Path(path))
+        WRITE_QRELS(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -286,6 +288,7 @@ def shown_number(value: object) -> str:
 # Layers of judgments: those that count first, and others where these say nothing.
 
 
+@checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
     """The judgments of `base`, and those of `other` for the pairs that `base` does not judge.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames
 from weir.core.corpus import Queries
 from weir.core.filters import DocumentLists, DocumentMasks
@@ -32,8 +32,8 @@ from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.core.tables import first_rows
 from weir.errors import BadRanking, BadValue
 
-READ_RUN: Hook[[Path, Ties], Run] = Hook("reading a run")
-WRITE_RUN: Hook[[Run, Path], None] = Hook("writing a run")
+READ_RUN: Hook[[str | os.PathLike[str], Ties], Run] = Hook("reading a run")
+WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,13 +112,15 @@ class Run:
         return Run(queries, docs, ptr, doc.astype(np.int32), score, named.name, named.ties)
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
         """The run in a file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
-        return READ_RUN(Path(path), ties)
+        return READ_RUN(path, ties)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run in the format that the file's name says, whole or not at all; raises as `write_run`."""
-        WRITE_RUN(self, Path(path))
+        WRITE_RUN(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -8,12 +8,12 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.hooks import Hook
 from weir.core.intents import IntentQrels
@@ -179,8 +179,8 @@ class MeasureScores(Mapping[str, float]):
         return {"query": self.queries.tolist(), self.measure: self.array}
 
 
-READ_SCORES: Hook[[Path], Scores] = Hook("reading scores")
-WRITE_SCORES: Hook[[Scores, Path], None] = Hook("writing scores")
+READ_SCORES: Hook[[str | os.PathLike[str]], Scores] = Hook("reading scores")
+WRITE_SCORES: Hook[[Scores, str | os.PathLike[str]], None] = Hook("writing scores")
 SCORE_TABLES: Hook[[Scores], tuple[Table, ...]] = Hook("tables of scores")
 SCORE_NOTES: Hook[[Scores], tuple[Note, ...]] = Hook("notes on scores")
 SCORES_BY: Hook[[Scores, object], GroupedScores] = Hook("groups of queries")
@@ -262,13 +262,15 @@ class Scores:
         return {"query": self.queries.tolist(), **dict(zip(self.measures, self.values, strict=True))}
 
     @staticmethod
+    @checked
     def load(path: str | os.PathLike[str]) -> Scores:
         """The scores that `save` wrote; raises FormatError for another file."""
-        return READ_SCORES(Path(path))
+        return READ_SCORES(path)
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all values and what is known of them as JSON, at full precision; raises StoreError."""
-        WRITE_SCORES(self, Path(path))
+        WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
         """The scores of these queries alone, by number; what is known of all queries together is not of these."""

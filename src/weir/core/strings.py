@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -318,7 +318,13 @@ class Ids:
     def __len__(self) -> int:
         return len(self.column)
 
-    def __getitem__(self, code: int) -> str:
+    @overload
+    def __getitem__(self, code: int) -> str: ...
+    @overload
+    def __getitem__(self, code: slice) -> list[str]: ...
+    def __getitem__(self, code: int | slice) -> str | list[str]:
+        if isinstance(code, slice):
+            return [self.column[one] for one in range(*code.indices(len(self)))]
         return self.column[code]
 
     def __iter__(self) -> Iterator[str]:

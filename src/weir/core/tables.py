@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
-from weir.errors import UnknownName, printable
+from weir.errors import UnknownName, printable, printable_text
 
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
@@ -383,9 +383,9 @@ def markdown_escaped(text: str) -> str:
     return _LINK.sub(lambda match: "".join("\\" + c for c in match[0]), text)
 
 
-def html_escaped(text: str) -> str:
-    """Text as HTML takes it, between tags and within quotes."""
-    return html.escape(printable(text))
+def html_escaped(text: str, lines: bool = False) -> str:
+    """Text as HTML takes it, between tags and within quotes; lines: its line breaks stay, as `<pre>` shows them."""
+    return html.escape(printable_text(text) if lines else printable(text))
 
 
 # The layout of a terminal: wrapped, and set below one another, where columns do not fit its width.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
 from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
@@ -65,6 +66,7 @@ def content_of(dataset: Dataset) -> str:
 # Collections from the first source that gives them whole.
 
 
+@checked
 def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     """Download, verify and unpack a collection (or every member of a group), and build its store.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import cast
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
@@ -24,10 +26,10 @@ from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
 from weir.datasets.references import Materialized, materialize, named_split
-from weir.errors import BadValue, DownloadError, UnknownName
+from weir.errors import BadValue, DownloadError, LossWarning, UnknownName
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
-from weir.files.layouts import CollectionLayout, find_layout
+from weir.files.layouts import CollectionLayout, find_layout, left_out
 from weir.files.query_files import read_groups
 from weir.files.records import OwnFolder, read_judgments, read_queries, write_collection
 from weir.files.text_files import Watch, unwatched
@@ -332,6 +334,7 @@ class Dataset:
         return replace(card, metadata=metadata_card(judged, None if store is None else store.corpus))
 
 
+@checked
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
     """Open a collection by its catalogue name, by the path of a folder, a zip, a TOML file or a golden set, or by
     reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`. Where no such path is there, birco/relic is birco-relic.
@@ -339,9 +342,9 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     split: whose judgments; by default the one behind the name, as in `scifact:train`, else the catalogue's, `test`, or
     the only one; watch: told what is brought here, and how far it is. A reference is downloaded the first time; for a
     collection of the catalogue nothing is.
-    Raises UnknownName for neither a name nor a path, DownloadError for a known collection that is not on this
-    machine (how to get it is said) or a reference that cannot be had, FormatError for a path without a collection,
-    BadValue for a group.
+    Warns (LossWarning), each time, of rows that an import left out. Raises UnknownName for neither a name nor a path,
+    DownloadError for a known collection that is not on this machine (how to get it is said) or a reference that cannot
+    be had, FormatError for a path without a collection, BadValue for a group.
     """
     return _opened(name, split, watch)
 
@@ -373,6 +376,13 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 
 
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
+    dataset = _found(name, split, watch, fetch)
+    for sentence in left_out(dataset.layout):
+        warnings.warn(LossWarning(sentence), stacklevel=3)
+    return dataset
+
+
+def _found(name: str | Path, split: str | None, watch: Watch, fetch: bool) -> Dataset:
     if isinstance(name, str) and split is None:
         name, split = named_split(name)
     text = str(name)
@@ -415,6 +425,7 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
     return replace(dataset, source=collection.source)
 
 
+@checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
     """The members of a group, or the one collection of that name, path or reference; raises what `load` raises."""
     if isinstance(name, str) and split is None:

@@ -31,7 +31,7 @@ from weir.files.runs import read_qrels, read_run
 from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
 from weir.settings import settings
-from weir.systems.dense import encoder_of, query_vectors
+from weir.systems.dense_search import encoder_of, query_vectors
 
 OWN_INSTRUCTIONS = "{task}"
 """What `Dataset.instruction` is where queries have their own."""

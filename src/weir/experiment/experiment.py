@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked_fields
 from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
@@ -35,10 +36,11 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import atomic_file, storing, sweep, writable
+from weir.files.atomic import atomic_file, make_folder, sweep, writable
 from weir.files.integrity import Checksum
 from weir.files.leases import clear_lock, locked
 from weir.files.object_store import is_address
+from weir.files.paths import path_of
 from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml
@@ -323,6 +325,7 @@ def _silent(stage: str, done: int, total: int) -> None:
     """Watch nothing."""
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
@@ -353,7 +356,7 @@ class Experiment:
 
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
-        path = Path(path)
+        path = path_of(path)
         table = read_toml(path, "an experiment file")
         keys = ("datasets", "systems", "measures", "k")
         for key in table:
@@ -395,11 +398,10 @@ class Experiment:
             raise BadValue(
                 f"{at}: results stand in a folder; stages may stand in a store (--stages s3://...)"
             )
-        at, measures = Path(at), measures_of(self.measures)
+        at, measures = path_of(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
         fresh = not at.exists()
-        with storing(at):
-            at.mkdir(parents=True, exist_ok=True)
+        make_folder(at)
         if not writable(at):
             raise StoreError(f"cannot write {at}: no permission to write there")
         try:
@@ -431,7 +433,7 @@ class Experiment:
     def finished(self, at: Path | str) -> list[ResultCell]:
         """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
         measures = measures_of(self.measures)
-        cells = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
+        cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
@@ -521,7 +523,7 @@ def _require_parts(cell: Cell) -> None:
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return
-    from weir.systems.dense import DenseRetriever
+    from weir.systems.dense_search import DenseRetriever
 
     for part in parts_of(cell.system):
         if isinstance(part, DenseRetriever) and part.nearest is not None:

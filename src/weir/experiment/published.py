@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
 
@@ -114,6 +115,7 @@ class Publisher:
     source: str = ""
 
 
+@checked
 def published(
     dataset: str | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:

@@ -35,6 +35,7 @@ from weir.experiment.stages import (
 )
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
+from weir.files.paths import path_of
 from weir.files.score_files import read_scores
 from weir.stats.score_rows import group_row, row_notes, shallow_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
@@ -278,7 +279,7 @@ def open_cell(folder: Path | str) -> ResultCell:
 
     Raises FormatError for a folder that is none, or one that is not finished.
     """
-    folder = Path(folder)
+    folder = path_of(folder)
     if not folder.is_dir():
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
     cells = [cell for cell in _cells_in(folder) if cell.rows]

@@ -1,7 +1,9 @@
 """Files and folders that appear whole or not at all.
 
 Everything is written under a temporary name beside its destination, forced to the disk and then renamed: a reader, a
-second process, or the next run after a crash or a power cut never sees half a file.
+second process, or the next run after a crash or a power cut never sees half a file. A symbolic link stays, and what it
+leads to is replaced. What no file can be renamed onto, a pipe, a device, a socket or standard output, is written
+through once the content is whole.
 """
 
 from __future__ import annotations
@@ -14,13 +16,18 @@ import platform
 import re
 import secrets
 import shutil
+import stat
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from weir.errors import StoreError
+from weir.files.paths import STANDARD_OUTPUT
 
 _MARK = ".tmp-"
 _ABANDONED = 3600.0  # seconds without a write after which nobody is still working in a temporary
@@ -39,6 +46,8 @@ _REASONS = {
     errno.EACCES: "no permission to write there",
     errno.EPERM: "no permission to write there",
     errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EPIPE: "whoever reads it has gone",
+    errno.ECONNREFUSED: "nobody listens there",
 }
 
 
@@ -70,47 +79,150 @@ def _reason(error: OSError, system: str) -> str:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Write a file under the temporary path this yields; it takes its name when the block ends well.
 
+    path: STANDARD_OUTPUT, `-`, is standard output; a link is followed; a file that is replaced keeps its permissions.
     durable: force the bytes to the disk first and the name after them, so that the file survives a power cut too.
-    Raises StoreError when the disk refuses; nothing is left behind on any error.
+    Raises StoreError when the disk refuses, and for a folder; nothing is left behind on any error.
     """
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path)
-        temporary = _temporary(path)
-        try:
+    if is_stream(path):
+        with _written_through(path) as temporary:
             yield temporary
+        return
+    with storing(path):
+        target = _target(path)
+        if target.is_dir():
+            raise StoreError(f"cannot write {path}: a folder is there; name a file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target)
+        temporary, mode = _temporary(target), _permissions(target)
+        try:
+            if mode is not None:
+                temporary.touch(mode | stat.S_IWUSR)  # nobody else may read it meanwhile
+            yield temporary
+            if mode is not None:
+                temporary.chmod(mode)
             if durable:
                 _sync(temporary)
-            _moved(partial(temporary.replace, path))
+            _moved(partial(temporary.replace, target))
             if durable:
-                _sync_folder(path.parent)
+                _sync_folder(target.parent)
         except BaseException:
             with suppress(OSError):
                 temporary.unlink()
             raise
 
 
+def _target(path: Path) -> Path:
+    """Where a path leads through all links, be it there or not; raises StoreError for links in a circle."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise StoreError(f"cannot write {path}: a link that leads back to itself")
+    return target
+
+
+def _permissions(path: Path) -> int | None:
+    """The permissions of a file, None where there is none."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def is_stream(path: Path) -> bool:
+    """Whether what is written there goes through, to a reader or a device, and no file can take its name.
+
+    So it is for `-`, for a pipe, device or socket, and for a name of standard output; through links too.
+    """
+    if path == STANDARD_OUTPUT:
+        return True
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or is_standard_output(path)
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether a path is `-`, or where standard output goes, as /dev/stdout is, also of `weir ... > FILE`."""
+    if path == STANDARD_OUTPUT:
+        return True
+    with suppress(OSError, ValueError, AttributeError):  # it may be closed, or a buffer in memory
+        return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    return False
+
+
+@contextmanager
+def _written_through(path: Path) -> Iterator[Path]:
+    """Write a temporary file, whose content goes to a stream when the block ends well.
+
+    Raises StoreError where the stream refuses; BrokenPipeError of standard output, whose reader has seen enough.
+    """
+    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+        temporary = Path(folder) / "content"
+        with storing(path):
+            yield temporary
+        with temporary.open("rb") as content:
+            if is_standard_output(path):
+                sys.stdout.flush()
+                shutil.copyfileobj(content, sys.stdout.buffer)
+                sys.stdout.flush()
+                return
+            with storing(path), _stream(path) as out:
+                shutil.copyfileobj(content, out)
+
+
+@contextmanager
+def _stream(path: Path) -> Iterator[BinaryIO]:
+    """A pipe or a device that is there, open for writing, or a socket that somebody listens to."""
+    if not path.is_socket():
+        with os.fdopen(os.open(path, os.O_WRONLY), "wb") as file:
+            yield file
+        return
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as there:
+        there.connect(os.fspath(path))
+        with there.makefile("wb") as file:
+            yield cast(BinaryIO, file)
+
+
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
     """Fill the temporary folder this yields; it takes its name when the block ends well.
 
-    An older folder of that name is replaced. When several processes build the same one, each succeeds and one
-    of the results stays. Every file is forced to the disk first, so that what is there after a power cut is whole.
-    Raises StoreError when the disk refuses; nothing is left behind on any error.
+    An older folder of that name is replaced, and a link to one followed. When several processes build the same one,
+    each succeeds and one of the results stays. Every file is forced to the disk first, so that what is there after a
+    power cut is whole. Raises StoreError when the disk refuses, and where something else than a folder is; nothing is
+    left behind on any error.
     """
     with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path)
-        temporary = _temporary(path)
+        target = _target_folder(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target)
+        temporary = _temporary(target)
         temporary.mkdir()
         try:
             yield temporary
             _sync_all(temporary)
-            _move_into_place(temporary, path)
-            _sync_folder(path.parent)
+            _move_into_place(temporary, target)
+            _sync_folder(target.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it where they are not yet, a link followed; raises StoreError."""
+    with storing(path):
+        _target_folder(path).mkdir(parents=True, exist_ok=True)
+
+
+def _target_folder(path: Path) -> Path:
+    """As `_target`; raises StoreError where something else than a folder is, which a folder would replace."""
+    target = _target(path)
+    if path == STANDARD_OUTPUT or (target.exists() and not target.is_dir()):
+        there = "standard output" if path == STANDARD_OUTPUT else "a file is there"
+        raise StoreError(f"cannot write {path}: {there}; name a folder")
+    return target
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:

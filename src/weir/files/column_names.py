@@ -3,64 +3,96 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Literal, TypeAlias
 
 from weir.errors import BadValue, FormatError, WeirError
 
 Kind: TypeAlias = Literal["run", "qrels"]
-Usual: TypeAlias = tuple[tuple[str, ...], ...]
+Tiers: TypeAlias = tuple[frozenset[str], ...]
 
-# Best names first: where PyTerrier has `qid` and `query`, `query` is the text; its `docid` is a number of its
-# own beside `docno`; BEIR's judgments call the grade `score`.
-QUERY: Usual = (
-    ("query_id", "query-id", "queryid", "qid", "q_id", "topic_id", "topic-id"),
-    ("query", "topic"),
-)
-DOC: Usual = (
-    ("doc_id", "doc-id", "docno", "document_id", "document-id", "corpus_id", "corpus-id", "pid"),
-    ("docid",),
-    ("doc", "document"),
-)
-SCORE: Usual = (("score",), ("similarity", "sim"))
-GRADE: Usual = (("relevance", "rel", "grade", "label", "judgment", "judgement"), ("score",))
 
-# Where a judgment comes from: a column that judgments may have besides; the place of a document, which a run may have.
+@dataclass(frozen=True)
+class FieldNames:
+    """The names of column_names.toml, folded.
+
+    roles: tiers of names, best first; words: within -> names; labels: whether a name is that of a label -> names; the
+    rest likewise.
+    """
+
+    roles: Mapping[str, Tiers]
+    labels: Mapping[bool, frozenset[str]]
+    words: Mapping[str, frozenset[str]]
+    clicks: Mapping[str, frozenset[str]]
+    containers: frozenset[str]
+    inner: frozenset[str]
+    unanswerable: Mapping[str, frozenset[str]]
+
+    def every(self, *roles: str) -> frozenset[str]:
+        """All names of some roles, by default of every role."""
+        return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
+
+
+@lru_cache(4096)
+def fold(name: object) -> str:
+    """A name as it is compared: without case, blanks, hyphens and underscores."""
+    return re.sub(r"[\W_]+", "", str(name).casefold())
+
+
+@cache
+def names() -> FieldNames:
+    """The names, read once."""
+    table = tomllib.loads(files("weir.files").joinpath("column_names.toml").read_text(encoding="utf-8"))
+
+    def folded(words: Iterable[str]) -> frozenset[str]:
+        return frozenset(map(fold, words))
+
+    return FieldNames(
+        {role: tuple(map(folded, tiers)) for role, tiers in table["roles"].items()},
+        {True: folded(table["labels"]["yes"]), False: folded(table["labels"]["no"])},
+        {within: folded(words) for within, words in table["words"].items()},
+        {role: folded(words) for role, words in table["clicks"].items()},
+        folded(table["containers"]["names"]),
+        folded(table["containers"]["inner"]),
+        {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
+    )
+
+
+def of_role(columns: Iterable[str], role: str) -> list[str]:
+    """The columns that are called as is usual for a role, those of the best tier; [] for none.
+
+    PyTerrier's `docid`, a number of its own beside `docno`, is none of the documents' names then.
+    """
+    folded = [(column, fold(column)) for column in columns]
+    if any(name == "docno" for _, name in folded):
+        folded = [(column, name) for column, name in folded if column != "docid"]
+    tiers = ([column for column, name in folded if name in tier] for tier in names().roles[role])
+    return next((fitting for fitting in tiers if fitting), [])
+
+
+def usual(columns: Iterable[str], *roles: str) -> list[str]:
+    """The columns that have a usual name of one of some roles, whatever its tier, but for PyTerrier's `docid`."""
+    known = names().every(*roles)
+    found = [column for column in columns if fold(column) in known]
+    return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
+
+
+# Where a judgment comes from: a column that judgments may have besides.
 ORIGIN = "origin"
-RANK = "rank"
 
-# What judges' tables call the same, besides: taken where judgments alone can be meant.
-LABELLED_QUERY: Usual = (
-    *QUERY,
-    ("question_id", "question-id", "qidx", "query_idx", "queryidx", "topicid"),
-    ("question",),
-)
-LABELLED_DOC: Usual = (
-    *DOC,
-    (
-        *("passage_id", "passage-id", "passageid", "chunk_id", "chunk-id", "docidx", "doc_idx"),
-        *("did", "context_id"),
-    ),
-    ("passage", "chunk", "url"),
-)
-LABEL = frozenset(
-    (
-        *("llm_label", "llm_relevance", "llm_score", "llm_judgment", "llm_judgement", "model_label"),
-        *("predicted_label", "predicted", "prediction", "predicted_relevance", "relevance_label"),
-        *("relevance_score", "rating", "verdict", "annotation", "human_label", "human_relevance"),
-        *("judge_label", "judged"),
-    )
-)
-NO_LABEL = frozenset(
-    (
-        *("rank", "sample", "iteration", "iter", "q0", "temperature", "seed", "time", "timestamp", "date"),
-        *("tokens", "cost", "input_tokens", "output_tokens", "prompt_tokens", "latency", "confidence"),
-        *("logprob", "index", "line", "id", "run", "result_status", "status", "model", "prompt", "digest"),
-        *("text", "title", "explanation", "reason"),
-    )
-)
+_ROLES = {
+    "query": ("query_id", "query"),
+    "document": ("doc",),
+    "score": ("score",),
+    "grade": ("grade", "score"),
+}
+"""What a column holds -> the roles that it may play, the best first."""
 
 # What Weir itself writes; BEIR's own header is kept for tab-separated judgments.
 WRITTEN: dict[Kind, tuple[str, str, str]] = {
@@ -92,39 +124,37 @@ def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tu
     Raises BadValue, or for the file at `path` FormatError, where one of them is missing, naming the column that is
     probably meant, or could be either of two, and where judgments have a rank and a score, as runs do.
     """
-    number = (SCORE, "score") if kind == "run" else (GRADE, "grade")
     query, doc, value = (
-        _chosen(columns, usual, what, path) for usual, what in ((QUERY, "query"), (DOC, "document"), number)
+        _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
     )
-    if kind == "qrels" and has_ranks(columns) and _lowered(columns)[value] == "score":
+    if kind == "qrels" and has_ranks(columns) and fold(columns[value]) == "score":
         raise _refused(
             columns, "rank and score are a run's", "judgments, which come first, then the run", path
         )
     return query, doc, value
 
 
-def _chosen(columns: Sequence[str], usual: Usual, what: str, path: object) -> int:
+def _chosen(columns: Sequence[str], what: str, path: object) -> int:
     """The one column that is called as usual for its purpose."""
-    names = _lowered(columns)
-    for tier in usual:
-        matches = [at for at, name in enumerate(names) if name in tier]
+    for role in _ROLES[what]:
+        matches = of_role(columns, role)
         if len(matches) > 1:
-            both = " and ".join(columns[at] for at in matches)
-            raise _refused(columns, f"{both} could both be the {what}", "one of them alone", path)
+            raise _refused(
+                columns, f"{' and '.join(matches)} could both be the {what}", "one of them alone", path
+            )
         if matches:
-            return matches[0]
+            return list(columns).index(matches[0])
+    usual, others = names().every(*_ROLES[what]), names().every("query_id", "query", "doc", "grade", "score")
     near = [
         column
-        for column, name in zip(columns, names, strict=True)
-        if name not in _every_name(QUERY, DOC, SCORE, GRADE)
-        and difflib.get_close_matches(name, _every_name(usual), n=1, cutoff=0.6)
+        for column in columns
+        if fold(column) not in others and difflib.get_close_matches(fold(column), usual, n=1, cutoff=0.6)
     ]
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
-    raise _refused(columns, f"none of them is the {what}", f"one called '{usual[0][0]}'{hint}", path)
-
-
-def _every_name(*columns: Usual) -> set[str]:
-    return {name for tiers in columns for tier in tiers for name in tier}
+    name = dict(
+        zip(("query", "document", "score", "grade"), (*WRITTEN["run"], WRITTEN["qrels"][2]), strict=True)
+    )
+    raise _refused(columns, f"none of them is the {what}", f"one called '{name[what]}'{hint}", path)
 
 
 def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -> WeirError:
@@ -139,19 +169,17 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
     Raises FormatError where a column could be either of two.
     """
-    names = _lowered(columns)
-    for usual in (LABELLED_QUERY, LABELLED_DOC):
-        if _every_name(usual).isdisjoint(names):
-            return None
-    return _chosen(columns, LABELLED_QUERY, "query", path), _chosen(columns, LABELLED_DOC, "document", path)
+    if not (_have(columns, "query_id", "query") and _have(columns, "doc")):
+        return None
+    return _chosen(columns, "query", path), _chosen(columns, "document", path)
 
 
 def is_label(column: str) -> bool | None:
     """Whether a column of a table of labels is one, by its name; None where the name does not say."""
-    name = column.strip().lower()
-    if name in LABEL | _every_name(GRADE):
+    name = fold(column)
+    if name in names().labels[True] | names().every("grade", "score"):
         return True
-    return False if name in NO_LABEL else None
+    return False if name in names().labels[False] else None
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
@@ -160,39 +188,42 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
         with suppress(ValueError):
             float(cell)
             return False
-    return not _every_name(QUERY, DOC, SCORE if kind == "run" else GRADE).isdisjoint(_lowered(cells))
+    return _have(cells, "query_id", "query", "doc", "score" if kind == "run" else "grade")
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Whether one of these is a usual name of a column: then all are columns, else queries, say."""
-    return not _every_name(QUERY, DOC, SCORE, GRADE).isdisjoint(_lowered(columns))
+    """Whether one of these is the first choice of a name of a column: then all are columns, else queries, say."""
+    return any(
+        fold(column) in names().roles[role][0]
+        for role in ("query_id", "query", "doc", "grade", "score")
+        for column in columns
+    )
+
+
+def _have(columns: Iterable[str], *roles: str) -> bool:
+    return not names().every(*roles).isdisjoint(map(fold, columns))
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
     """Whether a column is called rank, as only runs have one."""
-    return RANK in _lowered(columns)
+    return "rank" in map(fold, columns)
 
 
 def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Which column holds the ranks of a run; None where none does, and for judgments."""
-    names = _lowered(columns)
-    return names.index(RANK) if kind == "run" and RANK in names else None
+    """Which column holds the ranks of a run; None where none does, or two may, and for judgments."""
+    found = of_role(columns, "rank") if kind == "run" else []
+    return list(columns).index(found[0]) if len(found) == 1 else None
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     """Which column says where judgments come from; None where none does, and for a run."""
-    names = _lowered(columns)
-    return names.index(ORIGIN) if kind == "qrels" and ORIGIN in names else None
+    folded = [fold(column) for column in columns]
+    return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:
     """Whether named columns hold a run or judgments, by the third; raises FormatError for neither."""
-    names = _lowered(columns)
-    judged = not set(GRADE[0]).isdisjoint(names) or sorted(names) == sorted(BEIR_HEAD)
+    judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))
     kind: Kind = "qrels" if judged else "run"
     three_columns(columns, kind, path)
     return kind
-
-
-def _lowered(columns: Sequence[str]) -> list[str]:
-    return [name.strip().lower() for name in columns]

@@ -203,7 +203,7 @@ def _columns(value: object) -> Columns | None:
         columns = sequences and all(sequences) and is_named([str(name) for name in frame])
         return {str(k): partial(list, c) for k, c in frame.items()} if columns else None
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
-    if names is not None and hasattr(frame, "__getitem__"):
+    if isinstance(names, Iterable) and hasattr(frame, "__getitem__"):
         return {str(name): partial(_column, frame, name) for name in names}
     # Named tuples are such as the ScoredDoc and Qrel of ir-measures.
     rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes)) else []
@@ -223,7 +223,9 @@ def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any lib
 
 
 def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
-    if isinstance(value, _ByQuery):
+    if isinstance(value, _ByQuery) and not type(value).__module__.startswith(
+        "weir."
+    ):  # Scores have it as well
         value = value.to_dict()
     if not isinstance(value, Mapping):
         raise BadValue(

@@ -17,6 +17,7 @@ from weir.files.atomic import write_text
 from weir.files.formats import NUGGETS, bad_grade, holds_nuggets
 from weir.files.json_files import json_rows
 from weir.files.parsers import parse_slowly
+from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 
 # Nugget banks as JSON lines: what a good answer says, how much each part counts, and which documents support it.
@@ -146,14 +147,14 @@ def _supports(
 _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 
 
-def read_intents(path: Path | str) -> IntentQrels:
+def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     """Read judgments such as those of TREC's Web track: `query intent document grade`, plain or compressed.
 
     JSON lines are read as a nugget bank (`read_nuggets`). Empty lines and those that start with `#` are left out; a
     line that repeats an earlier one counts once. Raises FormatError, with the line, for another number of columns, a
     grade that is no number within ±16384, and a second grade for the same query, intent and document.
     """
-    path = Path(path)
+    path = path_of(path)
     if holds_nuggets(path):
         return read_nuggets(path)
     grades: dict[tuple[str, str, str], tuple[float, int]] = {}
@@ -183,7 +184,7 @@ def read_intents(path: Path | str) -> IntentQrels:
 READ_INTENTS.register(read_intents)
 
 
-def write_intents(qrels: IntentQrels, path: Path | str) -> None:
+def write_intents(qrels: IntentQrels, path: str | os.PathLike[str]) -> None:
     """Write judgments as `read_intents` reads them; the file appears when it is complete.
 
     A file called .jsonl becomes a nugget bank, which alone holds how much each intent counts.
@@ -191,8 +192,8 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
     Raises BadValue for an identifier that the columns cannot hold (with white space, or a query that begins with `#`),
     and for weights in columns.
     """
-    if Path(path).suffix == ".jsonl":
-        write_text(Path(path), "".join(nugget_lines(qrels)))
+    if path_of(path).suffix == ".jsonl":
+        write_text(path_of(path), "".join(nugget_lines(qrels)))
         return
     if qrels.weight is not None and (qrels.weight != 1).any():
         raise BadValue(f"{path}: four columns cannot hold the weights of nuggets; name a file .jsonl")
@@ -206,7 +207,7 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
                         f"'{line}': the format cannot hold white space, nor a query that begins with #"
                     )
                 lines.append(line)
-    write_text(Path(path), "\n".join([*lines, ""]))
+    write_text(path_of(path), "\n".join([*lines, ""]))
 
 
 WRITE_INTENTS.register(write_intents)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
 from weir.errors import BadValue, FormatError
-from weir.files.column_names import ORIGIN, is_label, pair_columns
+from weir.files.column_names import is_label, origin_column, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.json_files import json_fault, json_rows, whole_json
+from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes
 
@@ -181,8 +182,7 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
                     f"{len(names)} cells: {', '.join(names)}",
                 )
                 raise FormatError(path, f"{len(row)} cells in '{shown}'", expected, line)
-    lowered = [name.lower() for name in names]
-    origin = lowered.index(ORIGIN) if ORIGIN in lowered else None
+    origin = origin_column(names, "qrels")
     folded = {_folded(word): grade for word, grade in words.items()}
     rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
     return LabelTable(path, names, *pair, origin, rows, lines, folded)
@@ -220,7 +220,7 @@ def read_labels(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> 
     `words`, whatever their case; empty cells are no labels. Origins are kept. Raises FormatError, with what to do, for
     anything else, for a pair with two labels, and for a folder without labels.
     """
-    file, column = _located(Path(path))
+    file, column = _located(path_of(path))
     if column is None and words is BINARY_WORDS:
         try:
             return read_qrels(file)
@@ -241,7 +241,7 @@ def read_raters(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> 
 
     Raises as `read_labels`.
     """
-    file, column = _located(Path(path))
+    file, column = _located(path_of(path))
     table = None if column is not None else _table(file, words)
     if table is not None:
         parts = table.by_origin()
@@ -260,7 +260,7 @@ def labels_from(value: object) -> Qrels:
 
 def rater_name(path: Path | str) -> str:
     """What labels are called: by their column, their folder, or their file without its endings."""
-    path = Path(path)
+    path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
     return path.name.rpartition("#")[2] if "#" in path.name else run_name(path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
@@ -24,6 +26,8 @@ from weir.files.text_files import check_members, check_regular, check_unpacked, 
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")
+REPORT = "import.json"
+"""What an import writes beside the collection: what was read and what was left out."""
 QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
 ABOUT = "collection.toml"
 CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
@@ -159,6 +163,21 @@ def find_layout(path: Path) -> CollectionLayout:
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
         raise FormatError(path, "no part of a collection", f"any of {names} (or with .gz)")
     return layout
+
+
+def left_out(layout: CollectionLayout) -> Iterator[str]:
+    """What the import that wrote a collection left out: a sentence for each file with refused rows; often none."""
+    parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
+    folders = dict.fromkeys(folder for part in parts for folder in list(part.path.parents)[:2])
+    for report in (folder / REPORT for folder in folders):
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            for record in json.loads(report.read_bytes())["files"]:
+                if count := record.get("rows_refused"):
+                    first = record["refused_rows"][0]
+                    yield (
+                        f"{record['file']}: {count:,} rows of it are left out, the first: {first['where']}: "
+                        f"{first['reason']}"
+                    )
 
 
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:

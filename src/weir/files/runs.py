@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +34,7 @@ from weir.files.parsers import (
     distinct_strings,
     take_strings,
 )
+from weir.files.paths import path_of
 from weir.files.text_files import unpacked_name
 
 # Rankings are read block by block of whole queries, whatever they are stored as. A block that holds several queries is
@@ -263,7 +265,7 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
     return qrels, len(grade) - len(first_rows)
 
 
-def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
+def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineName = "auto") -> Run:
     """Read a run: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle; queries and documents are numbered as they appear.
 
     The format is told by the file's name, or by how it begins (docs/formats.md). TREC lines are `query Q0 document
@@ -274,7 +276,7 @@ def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto")
     engine: "numpy", "numba" or "auto", the faster of those installed; the result is the same.
     Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.
     """
-    path = Path(path)
+    path = path_of(path)
     form = format_of(path, "run")
     if form.rows:
         return run_of(file_source(path, form, "run"), run_name(path), ties, engine)
@@ -298,7 +300,7 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 
 
 def read_run_against(
-    path: Path | str, queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
+    path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
     """Read a run, of any format but JSON, in terms of known queries and documents, in little memory.
 
@@ -306,7 +308,7 @@ def read_run_against(
     Returns the run, its queries in the order of `queries`, and how many queries of the file were left out.
     Arguments and errors otherwise as read_run.
     """
-    path = Path(path)
+    path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
     parts, numbers = read_parts(source, lambda part: part, queries, docs, ties, engine)
     return _run_of_parts(parts, queries, docs, run_name(path), ties), len(numbers.others)
@@ -346,12 +348,14 @@ def _nested_run(path: Path, ties: Ties) -> Run:
     return replace(run, doubts=say_order(path, counts_of_scores(row.values() for row in rankings.values())))
 
 
-def join_run_file(path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
+def join_run_file(
+    path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
+) -> Judged:
     """Join a run file with judgments; only a JSON file is ever held, so a few megabytes do for any other size.
 
     The result equals Judged.of(read_run(path), qrels). Arguments and errors as read_run.
     """
-    path = Path(path)
+    path = path_of(path)
     form = format_of(path, "run")
     if form.rows:
         return join_source(file_source(path, form, "run"), qrels, ties, engine)
@@ -405,7 +409,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
     )
 
 
-def read_qrels(path: Path | str) -> Qrels:
+def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     """Read judgments: TREC (`query 0 document grade`), BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow or a pickle.
 
     The format is told by the file's name, or by how it begins (docs/formats.md). Tables have a column each for
@@ -421,9 +425,9 @@ def read_qrels(path: Path | str) -> Qrels:
 READ_QRELS.register(read_qrels)
 
 
-def read_qrels_counted(path: Path | str) -> tuple[Qrels, int]:
+def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
     """As `read_qrels`, and how many lines only repeated an earlier judgment; raises as it does."""
-    path = Path(path)
+    path = path_of(path)
     form = format_of(path, "qrels")
     if form.rows:
         return judgments_of(file_source(path, form, "qrels"))
@@ -444,20 +448,20 @@ def run_name(path: Path) -> str:
     return name or path.name
 
 
-def read_repeating_run(path: Path | str) -> tuple[Run, int]:
+def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
     """A run, and how many of its rows name a document that the same ranking names elsewhere, which count no further.
 
     Carelessly parsed answers of language models repeat documents. Of a document's rows the one with the highest score
     is kept. Only files in TREC's format may repeat documents. For what looks into rankings: measures are not defined
     on such, and `read_run` refuses them. Raises as `read_run`.
     """
-    path = Path(path)
+    path = path_of(path)
     try:
         return read_run(path), 0
     except BadRanking:
         if format_of(path, "run").name != "trec":
             raise
-    source = file_source(Path(path), format_of(Path(path), "run"), "run")
+    source = file_source(path, format_of(path, "run"), "run")
     block = next(source.blocks(ReadOptions(choose_engine("auto", source.size), whole=True)))
     rows = block.rows
     segment, queries = distinct_strings(block.queries)
@@ -468,5 +472,5 @@ def read_repeating_run(path: Path | str) -> tuple[Run, int]:
     again = (np.diff(query[order]) == 0) & (np.diff(doc[order]) == 0)
     kept = order[np.append(True, ~again)]
     columns = query[kept].astype(np.int32), doc[kept].astype(np.int32), rows.score[kept]
-    run = Run.from_columns(Ids(queries), Ids(docs), *columns, Named(run_name(Path(path))))
+    run = Run.from_columns(Ids(queries), Ids(docs), *columns, Named(run_name(path)))
     return run, int(again.sum())

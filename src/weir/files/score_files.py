@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, 
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import write_text
+from weir.files.paths import path_of
 
 # Per-query scores on disk: one JSON object per line at full precision.
 
@@ -77,7 +79,7 @@ def read_scores(path: Path) -> Scores:
 _EXPECTED = "scores as Scores.save writes them"
 
 
-def write_scores_value(scores: Scores, path: Path | str) -> None:
+def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
     """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
     use = scores.labels
     labels = use and {
@@ -103,16 +105,16 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
         "judged_at_10": None if math.isnan(scores.judged_at_10) else scores.judged_at_10,
         "remarks": [[note.text, note.details] for note in scores.remarks],
     }
-    write_text(Path(path), json.dumps(fields, ensure_ascii=False) + "\n")
+    write_text(path_of(path), json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 WRITE_SCORES.register(write_scores_value)
 
 
-def read_scores_value(path: Path | str) -> Scores:
+def read_scores_value(path: str | os.PathLike[str]) -> Scores:
     """Read what `write_scores_value` wrote; raises FormatError for another file."""
     try:
-        fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        fields: dict[str, Any] = json.loads(path_of(path).read_text(encoding="utf-8"))
         labels = fields.get("labels")  # none in files of before there were labels, nor what follows
         if labels is not None:
             share = math.nan if labels["share"] is None else float(labels["share"])

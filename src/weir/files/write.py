@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +20,11 @@ from weir.core.run import WRITE_RUN, Run
 from weir.core.strings import Int64, Strings
 from weir.core.tables import Table, sentences
 from weir.errors import BadValue, UnknownName, require
-from weir.files.atomic import atomic_file
+from weir.files.atomic import atomic_file, is_stream
 from weir.files.column_names import BEIR_HEAD, ORIGIN, WRITTEN
 from weir.files.formats import FORMATS, kind_of_file, named_format
 from weir.files.parsers import written
+from weir.files.paths import path_of
 from weir.files.pickles import pickled_rows
 from weir.files.runs import read_qrels_counted, read_run
 from weir.files.tables import as_arrow
@@ -37,7 +39,7 @@ _GROUP_ROWS = {True: 1 << 20, False: 1 << 16}  # rows of a row group of Parquet,
 
 def write_run(
     run: Run,
-    path: Path | str,
+    path: str | os.PathLike[str],
     progress: Progress | None = None,
     comments: Sequence[str] = (),
     lists: bool = False,
@@ -52,22 +54,22 @@ def write_run(
     a packed table, MissingExtra where pyarrow is needed, StoreError when the disk refuses.
     """
     run.refuse_nameless()
-    form = named_format(Path(path))
+    form = named_format(path_of(path))
     if lists and (form is None or form.rows):
         raise BadValue(f"{path}: lists of documents need JSON or a pickle; write .json or .pickle")
-    _write(run, Path(path), progress, comments, lists)
+    _write(run, path_of(path), progress, comments, lists)
 
 
 WRITE_RUN.register(write_run)
 
 
-def write_qrels(qrels: Qrels, path: Path | str, progress: Progress | None = None) -> None:
+def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
     """Write judgments in the format that the file's name says; arguments and errors as `write_run`.
 
     A TSV has BEIR's header. A whole grade is written as one, fractions as scores are; where judgments come from
     stands in a fourth column, `origin`, of tables, and nowhere in TREC's lines and JSON.
     """
-    _write(qrels, Path(path), progress)
+    _write(qrels, path_of(path), progress)
 
 
 WRITE_QRELS.register(write_qrels)
@@ -119,12 +121,13 @@ def convert(
 ) -> Conversion:
     """Write rankings or judgments in the format of another name; the file appears complete or not at all.
 
-    kind: run or qrels, by default as the columns say; lists: of a run, as `write_run`; progress: is called with what is
+    target: of `-`, a pipe or a device without a known ending it is TREC's lines; kind: run or qrels, by default as the
+    columns say; lists: of a run, as `write_run`; progress: is called with what is
     being done, how much of it, of how much. Raises UnknownName for a name that says no format, BadValue for the file
     that is read itself and for lists of judgments, and what reading and writing raise.
     """
     form = named_format(target)
-    if form is None:
+    if form is None and not is_stream(target):
         suffixes = [suffix for known in FORMATS for suffix in known.suffixes]
         raise UnknownName("format", PurePath(unpacked_name(target)).suffix or target.name, suffixes)
     if target.exists() and source.exists() and target.samefile(source):
@@ -140,8 +143,8 @@ def convert(
         return Conversion(target, kind, len(run.queries), len(run.doc), lists)
     qrels, repeated = read_qrels_counted(source)
     write_qrels(qrels, target, written_rows)
-    lost = qrels.origin is not None and (form.name == "trec" or not form.rows)
-    without = form.name if lost else ""
+    name, rows = ("trec", True) if form is None else (form.name, form.rows)
+    without = name if qrels.origin is not None and (name == "trec" or not rows) else ""
     return Conversion(target, kind, len(qrels.queries), len(qrels.doc), False, repeated, without)
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
@@ -100,6 +101,7 @@ class Conventions:
 DEFAULT = Conventions()
 
 
+@checked
 def parse_conventions(text: str) -> Conventions:
     """The conventions that a text such as "ties=expected, missing=answered-only" names; "default" is all defaults.
 
@@ -122,6 +124,7 @@ DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 
+@checked
 def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
     """Measures from themselves, their names or another library's measures, without repetition.
 
@@ -145,6 +148,7 @@ def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[st
     return by_name
 
 
+@checked
 def score_run(
     qrels: Qrels | IntentQrels,
     run: Run,
@@ -175,6 +179,7 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
     return run
 
 
+@checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
     """Apply measures to a join, whose order and self-matches are settled already.
 

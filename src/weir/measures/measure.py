@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from weir.argument_types import checked, checked_fields
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.scores import MEASURE_NAME
@@ -114,6 +115,7 @@ MEASURES: Registry[Definition] = Registry("measure")
 _definition = lru_cache(maxsize=None)(MEASURES.get)  # asked several times for each measure that is scored
 
 
+@checked
 def measure(
     name: str,
     *,
@@ -142,6 +144,7 @@ def measure(
     return register
 
 
+@checked_fields
 @dataclass(frozen=True, repr=False)
 class Measure:
     """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
@@ -167,9 +170,10 @@ class Measure:
         text = self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
         return f"condensed({text})" if self.condensed else text
 
+    @checked
     def __matmul__(self, cutoff: int) -> Measure:
         """The same measure cut at this rank; raises BadValue for what is no whole number from 1."""
-        if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
+        if cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
 
@@ -232,6 +236,7 @@ class Measure:
         return values
 
 
+@checked
 def condensed(measure: Measure) -> Measure:
     """The measure on condensed lists: documents without a judgment leave the ranking first, others move up.
 
@@ -241,6 +246,7 @@ def condensed(measure: Measure) -> Measure:
     return replace(measure, condensed=True)
 
 
+@checked
 @lru_cache(maxsize=_KEPT_TEXTS)
 def parse_measure(text: str) -> Measure:
     """The measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.

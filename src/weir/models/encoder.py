@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.strings import Float32, Int64, Strings
 from weir.errors import BadValue
 from weir.models.batching import BatchPlan, gather_rows, results
@@ -307,6 +308,7 @@ class LoadedObject:
         return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 
 
+@checked
 def as_encoder(
     model: object, similarity: str | None = None, name: str | None = None, version: str | None = None
 ) -> ObjectEncoder:

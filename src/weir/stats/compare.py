@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked_fields
 from weir.core.frames import plain
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
@@ -87,6 +88,7 @@ def on_same_queries(
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
 
 
+@checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
     """How systems are compared; every field is part of the result.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -312,6 +313,7 @@ def _own_notes(scores: Scores) -> list[Note]:
     return notes
 
 
+@checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     """One row for each measure: the mean over all queries that count and its 95% bootstrap interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))

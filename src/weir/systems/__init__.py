@@ -1,5 +1,25 @@
-"""Systems: from a corpus and queries to a run. The names stand in `__init__.pyi`; each is imported when it is used."""
+"""Systems: from a corpus and queries to a run. The names stand in `__init__.pyi`; each is imported when it is used.
+
+Every name of a system or re-ranker in a text, as dense in `dense("minilm")`, is an attribute too.
+"""
 
 from weir.lazy_names import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__)
+_named, __dir__ = lazy_names(__name__)
+
+
+def __getattr__(name: str) -> object:
+    import importlib.util
+
+    try:
+        return _named(name)
+    except AttributeError:
+        # `from weir.systems import lexical` asks for the attribute before it imports the module.
+        if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}"):
+            raise
+    from weir.systems.protocol import RERANKERS, SYSTEMS
+
+    for registry in (SYSTEMS, RERANKERS):
+        if name in registry.names():
+            return registry.get(name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

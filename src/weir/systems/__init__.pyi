@@ -2,7 +2,7 @@ from weir.systems.compose import Filtered as Filtered
 from weir.systems.compose import Pipeline as Pipeline
 from weir.systems.compose import as_reranker as as_reranker
 from weir.systems.compose import as_system as as_system
-from weir.systems.dense import dense
+from weir.systems.dense_search import dense
 from weir.systems.expression import factorial as factorial
 from weir.systems.expression import parse_system as parse_system
 from weir.systems.expression import system as system

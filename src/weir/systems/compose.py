@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentMasks, parse_filter
 from weir.core.query_metadata import QueryMetadata
@@ -111,6 +112,7 @@ class FunctionSystem:
         """None."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
         """Hand the documents to an object that wants them."""
         searcher: object = self.answer
@@ -136,6 +138,7 @@ class FunctionSearcher:
     corpus: Corpus
     function: SearchFunction
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What the function answers, as a run; raises BadRanking for what is no ranking of these documents."""
         check_k(k)
@@ -270,6 +273,7 @@ class Pipeline:
         by = self.reranker.components() if isinstance(self.reranker, Composite) else ()
         return (Component(self.first, "run"), *by)
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
         """The first system's answers, and what scores them anew, each from the context's shelf."""
         shelf = shelf_of(context)
@@ -295,6 +299,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
     return Pipeline(as_system(first), reranker)
 
 
+@checked
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """A function (queries, k) -> answers, or an object with search(queries, k), as a system; a system as it is.
 
@@ -317,6 +322,7 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     )
 
 
+@checked
 def as_reranker(
     given: object, depth: int | None = None, name: str | None = None, version: str | None = None
 ) -> Reranker:
@@ -411,6 +417,7 @@ class Filtered:
         """The system's index, which holds all documents."""
         return (Component(self.system, "index"),)
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FilteredSearcher:
         """The system over all documents, from the context's shelf."""
         return FilteredSearcher(self, corpus, shelf_of(context).index(self.system, corpus, context))
@@ -431,6 +438,7 @@ class FilteredSearcher:
         """Which documents fit: bool[N]; raises as `DocumentFilter.mask`."""
         return parse_filter(self.system.filter).mask(self.corpus)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best of the documents that fit; raises BadValue for k below 1."""
         check_k(k)

@@ -12,6 +12,7 @@ import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, overload
 
+from weir.argument_types import checked
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.registry import Registry
 from weir.systems.compose import Pipeline, as_system
@@ -32,6 +33,7 @@ _NESTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Dict, ast
 T = TypeVar("T")
 
 
+@checked
 def parse_system(text: str) -> Retriever:
     """The system that a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)` names.
 
@@ -81,6 +83,7 @@ def expression_tree(text: str) -> ast.expr:
     return tree
 
 
+@checked
 def system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """A system from whatever stands for one: its text, itself, a function or an object; see `as_system`.
 
@@ -258,6 +261,7 @@ def single_names(text: str) -> tuple[str, ...]:
 def factorial(given: str) -> tuple[Retriever, ...]: ...
 @overload
 def factorial(given: Callable[..., T], settings: Mapping[str, Iterable[object]]) -> tuple[T, ...]: ...
+@checked
 def factorial(
     given: str | Callable[..., T], settings: Mapping[str, Iterable[object]] | None = None
 ) -> tuple[Retriever, ...] | tuple[T, ...]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import cast
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue
@@ -92,6 +93,7 @@ class Fused:
         """The rankings of its distinct parts."""
         return tuple(Component(part, "run") for part in self.distinct.values())
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FusedSearcher:
         """The answers of the parts, each from the context's shelf; equal parts share one searcher."""
         shelf, count = shelf_of(context), len(self.distinct)
@@ -112,6 +114,7 @@ class FusedSearcher:
     corpus: Corpus
     searchers: tuple[Searcher, ...]
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents by fusion of each part's answers; raises BadValue for k below 1."""
         check_k(k)

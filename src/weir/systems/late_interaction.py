@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, in_range
@@ -165,6 +166,7 @@ class ColBERT:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> LateSearcher:
         """Encode the corpus into the store, all that is not there; the folder notes which, and holds centroids."""
         loaded, texts = self.encoder.load(settings().device), self._texts(corpus)
@@ -315,6 +317,7 @@ class LateSearcher:
         """The encoder, loaded when it is first needed."""
         return self.opened or self.system.encoder.load(settings().device)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         check_k(k)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, offsets
@@ -116,6 +117,7 @@ class Sparse:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> SparseSearcher:
         """Encode all that the store does not hold, and index the corpus, in memory or into the context's folder."""
         loaded = self.encoder.load(settings().device)
@@ -174,6 +176,7 @@ class SparseSearcher:
         """The encoder, loaded when it is first needed."""
         return self.opened or self.system.encoder.load(settings().device)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         check_k(k)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
@@ -384,6 +385,7 @@ def called(name: str, positional: list[object], settings: dict[str, object]) -> 
     return f"{name}({', '.join(inside)})" if inside else name
 
 
+@checked
 def usage(name: str) -> str:
     """A system or re-ranker with all its settings at their defaults, as it may be written."""
     builder = RERANKERS.get(name) if name in RERANKERS else SYSTEMS.get(name)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
@@ -78,6 +79,7 @@ class StoredRun:
         """None: nothing is kept but the file."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
         """Read the file; raises FormatError and BadRanking as `read_run`, and for documents that are unknown."""
         self._content()
@@ -132,6 +134,7 @@ class StoredRunSearcher:
     doc: Int32
     note: str = ""
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The first k of each query's ranking; warns (RankingWarning) of queries without one and of what was left out.
 
@@ -199,6 +202,7 @@ class CandidatePool:
         """None: it keeps nothing."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> CandidatePoolSearcher:
         """Nothing is indexed."""
         return CandidatePoolSearcher(corpus)
@@ -214,6 +218,7 @@ class CandidatePoolSearcher:
 
     corpus: Corpus
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The first k candidates of each query that are documents and not excluded.
 

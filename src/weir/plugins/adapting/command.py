@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from weir.cli.options import dataset_names
+from weir.cli.options import FOLDER, PATH, dataset_names
 from weir.cli.terminal import say_notes, show_tables
 from weir.errors import BadValue
 
@@ -35,9 +35,7 @@ OPTIONS_OF = {
     metavar="MODEL",
     help="The checkpoint to begin from: a name of weir list models, of the hub, or a folder.",
 )
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder of the new checkpoint."
-)
+@click.option("-o", "--out", type=FOLDER, required=True, help="The folder of the new checkpoint.")
 @click.option("--each", type=int, help="crops: pairs of a document.  [default: 1]")
 @click.option("--model", help="genq: a T5 that writes questions.  [default: doc2query]")
 @click.option(
@@ -45,7 +43,7 @@ OPTIONS_OF = {
     metavar="MODEL",
     help="genq: a language model that writes them, such as http://localhost:8000/v1#llama3.",
 )
-@click.option("--file", type=click.Path(), help="genq, pairs: a file that holds the questions, or the pairs.")
+@click.option("--file", type=PATH, help="genq, pairs: a file that holds the questions, or the pairs.")
 @click.option("-n", "n", type=int, help="genq: questions for a document.  [default: 3]")
 @click.option("--documents", type=int, help="genq: documents that get questions, drawn.  [default: all]")
 @click.option("--split", help="pairs: the split whose judgments are learned.  [default: train]")

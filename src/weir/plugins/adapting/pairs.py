@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from weir.argument_types import checked_fields
 from weir.audit.leakage import leaks
 from weir.core.corpus import Corpus, Queries
 from weir.core.rounding import counted
@@ -98,6 +99,7 @@ class PairSource(Protocol):
 # Sources of pairs.
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Crops:
     """Two spans of the same document, drawn independently: independent cropping, which needs no queries.

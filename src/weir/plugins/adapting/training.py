@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted
 from weir.core.scores import Note
@@ -24,6 +25,7 @@ from weir.errors import BadValue, StoreError, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.leases import locked
+from weir.files.paths import path_of
 from weir.models.checkpoints import (
     TRAINING_RECORD,
     fetch,
@@ -152,6 +154,7 @@ class Adaptation:
     _repr_html_ = result_html
 
 
+@checked
 def adapt(
     source: PairSource,
     dataset: Dataset | str | Path,
@@ -167,7 +170,7 @@ def adapt(
     goes on with the same call and loses a minute at most. Raises BadValue for pairs that are evaluated, for no pairs
     and for a folder of something else, MissingExtra without the extra `train`, and what loading and models raise.
     """
-    rules, progress, out = rules or AdaptRules(), progress or _silent, Path(out)
+    rules, progress, out = rules or AdaptRules(), progress or _silent, path_of(out)
     require("sentence_transformers", extra="train")
     collection = dataset if isinstance(dataset, Dataset) else load(dataset)
     fetch(rules.base)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import datasets_option, systems_option
+from weir.cli.options import FOLDER, PATH, datasets_option, systems_option
 
 
 @click.command("export")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=PATH, default=Path("results"))
 @click.option("--to", "form", type=click.Choice(["mteb", "hub", "ir-metadata"]), required=True,
               help="MTEB's results, a model's .eval_results/ on the hub, or runs with ir_metadata.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write into.")
+@click.option("-o", "--out", type=FOLDER, required=True, help="The folder to write into.")
 @datasets_option("Export this dataset or group; repeatable.")
 @systems_option("Export this system; repeatable.")
 @click.option(
@@ -35,16 +35,17 @@ def command(
     FOLDER was written by weir run. mteb: results/<model>/<revision>/<task>.json, which mteb.ResultCache(OUT) reads.
     hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata: the rankings as
     <dataset>/<system>.trec, each with what made it in comments at its head, which weir eval and trec_eval pass over.
+    Splits stand side by side: in one file of mteb's, under <dataset>-<split> (but for test) elsewhere.
     """
     from weir.errors import BadValue
-    from weir.experiment.results import by_collection, chosen_cells, finished_cells
+    from weir.experiment.results import by_split, chosen_cells, finished_cells
     from weir.plugins.bridges.export import write_annotated_runs, write_hub_results, write_mteb_results
 
     if model and form != "mteb":
         raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")
     if hub_dataset and form != "hub":
         raise BadValue(f"--hub-dataset names a data set of the hub; it means nothing with --to {form}")
-    cells = by_collection(chosen_cells(finished_cells(folder), datasets, systems))
+    cells = by_split(chosen_cells(finished_cells(folder), datasets, systems))
     if form == "mteb":
         paths = write_mteb_results(cells, out, model)
     elif form == "hub":

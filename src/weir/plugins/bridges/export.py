@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, require
 from weir.experiment.results import ResultCell, finished_cells, stages_of
 from weir.experiment.stages import Stage, slug
-from weir.files.atomic import storing, write_json, write_text
+from weir.files.atomic import make_folder, write_json, write_text
 from weir.files.runs import read_run
 from weir.files.text_files import read_bytes, read_toml
 from weir.files.write import write_run
@@ -63,20 +64,22 @@ def main_row(cell: ResultCell) -> Row:
 def _file_names(cells: Sequence[ResultCell]) -> list[str]:
     """A name for each cell, with its key where another system of the collection has the same, also but for case."""
     names = [slug(cell.label or cell.system) for cell in cells]
-    places = [
-        (slug(cell.dataset).casefold(), name.casefold()) for cell, name in zip(cells, names, strict=True)
-    ]
+    places = [(_set_name(cell).casefold(), name.casefold()) for cell, name in zip(cells, names, strict=True)]
     return [
         name if places.count(place) == 1 else f"{name}-{cell.ranked.stage.key}"
         for cell, name, place in zip(cells, names, places, strict=True)
     ]
 
 
+def _set_name(cell: ResultCell) -> str:
+    """What files call a collection: with its split unless that is test, so that splits stand side by side."""
+    return slug(cell.collection if cell.split == "test" else f"{cell.collection}-{cell.split}")
+
+
 def _folder(*parts: Path | str) -> Path:
     """A folder, made where it is missing; raises StoreError."""
     folder = Path(*parts)
-    with storing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder
 
 
@@ -98,6 +101,8 @@ def write_hub_results(
 ) -> list[Path]:
     """Write results as <folder>/<system>/.eval_results/<collection>.yaml; the files of a system go to its model.
 
+    The file of another split than test is called <collection>-<split>.yaml.
+
     Each holds nDCG@10 in percent under the data set on the hub and MTEB's task, with its interval and the number of
     queries in the notes. dataset: the data set on the hub as ORG/NAME:TASK, for cells of one collection; by default
     MTEB's of the catalogue's collections. Raises BadValue for a collection without a known data set, for a dataset with
@@ -105,18 +110,18 @@ def write_hub_results(
     """
     yaml = require("yaml", "yaml")
     cells = cells_in(results)
-    collections = {cell.dataset for cell in cells}
+    collections = {cell.collection for cell in cells}
     if dataset and len(collections) > 1:
         raise BadValue(f"{len(collections)} collections cannot all be {dataset}; choose one with -d")
     hub, _, task = dataset.partition(":")
     if dataset and (hub.count("/") != 1 or not task):
         raise BadValue(f"the data set is '{dataset}'; expected ORG/NAME:TASK, such as mteb/scifact:SciFact")
-    tasks = [BenchmarkTask(task, hub) if dataset else task_of(cell.dataset) for cell in cells]
+    tasks = [BenchmarkTask(task, hub) if dataset else task_of(cell.collection) for cell in cells]
     entries = [_entry(cell, task_there) for cell, task_there in zip(cells, tasks, strict=True)]
     paths = []
     for cell, name, entry in zip(cells, _file_names(cells), entries, strict=True):
         place = _folder(folder, name, ".eval_results")
-        paths.append(place / f"{slug(cell.dataset)}.yaml")
+        paths.append(place / f"{_set_name(cell)}.yaml")
         write_text(paths[-1], yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
     return paths
 
@@ -163,7 +168,8 @@ def write_mteb_results(
 ) -> list[Path]:
     """Write results as MTEB's: results/<model>/<revision>/<task>.json, with a record of each model.
 
-    Scores are the means of measures that MTEB has under another name, ndcg_at_10 first; others keep Weir's names. The
+    Scores are the means of measures that MTEB has under another name, ndcg_at_10 first; others keep Weir's names. A
+    file that is there keeps the scores of other splits. The
     revision of the data is Weir's fingerprint of it, that of a model a hash of the system's settings. results: a
     results folder, or finished cells of it; model: its name in MTEB, such as intfloat/e5-small, for cells of one
     system; by default weir/<system>. Raises BadValue for cells without nDCG@10, and for a name with several systems;
@@ -179,8 +185,8 @@ def write_mteb_results(
         name = model or f"weir/{slug(cell.label or cell.system)}"
         revision = system_revision(cell.system, cell.ranked.declared["system"])
         place = _folder(folder, "results", name.replace("/", "__").replace(" ", "_"), revision)
-        paths.append(place / f"{slug(task_of(cell.dataset).name)}.json")
-        write_json(paths[-1], result)
+        paths.append(place / f"{slug(task_of(cell.collection).name)}.json")
+        write_json(paths[-1], _with_other_splits(result, paths[-1]))
         facts: dict[str, object] = dict.fromkeys(NO_FACTS)
         meta = {"name": name, "revision": revision, "framework": [], **facts}
         write_json(place / "model_meta.json", meta)
@@ -201,12 +207,42 @@ def _result(cell: ResultCell) -> dict[str, object]:
         scores[name] = row.mean
     return {
         "dataset_revision": settings["fingerprint"],
-        "task_name": task_of(cell.dataset).name,
+        "task_name": task_of(cell.collection).name,
         "mteb_version": None,
         "scores": {cell.split: [scores]},
         "evaluation_time": sum(record.cost["seconds"] for _, record in stages_of(cell)),
         "kg_co2_emissions": None,
         "date": cell.ranked.made["when"],
+    }
+
+
+def _with_other_splits(result: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A result with the scores of the splits that a file of the same task holds beside its own.
+
+    The revision of the data then names that of each split, as in `dev:0123 test:4567`. Raises FormatError for a file
+    that is none of MTEB's.
+    """
+    if not path.exists():
+        return result
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        scores, revision = before["scores"], before["dataset_revision"]
+        seconds = before["evaluation_time"] or 0.0
+        several = ":" in revision
+        revisions = (
+            dict(one.split(":") for one in revision.split()) if several else dict.fromkeys(scores, revision)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FormatError(path, "another file", "a result of MTEB's, or no file of that name") from None
+    others = {split: of for split, of in scores.items() if split not in result["scores"]}
+    if not others:
+        return result
+    (split,) = result["scores"]
+    revisions |= {split: result["dataset_revision"]}
+    return result | {
+        "dataset_revision": " ".join(f"{name}:{of}" for name, of in sorted(revisions.items())),
+        "scores": dict(sorted((others | result["scores"]).items())),
+        "evaluation_time": seconds if split in scores else seconds + result["evaluation_time"],
     }
 
 
@@ -259,13 +295,13 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
     """Write rankings as <folder>/<collection>/<system>.trec, each with the content of its records.
 
-    results: a results folder, or finished cells of it. Raises as `write_annotated_run`, and StoreError when the disk
-    refuses.
+    The folder of another split than test is called <collection>-<split>. results: a results folder, or finished cells
+    of it. Raises as `write_annotated_run`, and StoreError when the disk refuses.
     """
     paths = []
     cells = cells_in(results)
     for cell, name in zip(cells, _file_names(cells), strict=True):
-        paths.append(_folder(folder, slug(cell.dataset)) / f"{name}.trec")
+        paths.append(_folder(folder, _set_name(cell)) / f"{name}.trec")
         run = replace(read_run(cell.run), name=cell.label or cell.system)
         write_annotated_run(run, paths[-1], metadata_of(cell))
     return paths
@@ -293,7 +329,7 @@ def metadata_of(cell: ResultCell) -> dict[str, Any]:
         },
         "data": {
             "test collection": {
-                "name": cell.dataset,
+                "name": cell.collection,
                 "split": cell.split,
                 "fingerprint": settings["fingerprint"],
             }

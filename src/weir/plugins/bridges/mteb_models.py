@@ -19,7 +19,7 @@ from weir.plugins.bridges.export import system_revision
 from weir.registry import Identity
 from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, as_system
 from weir.systems.composite import indexed, rankings
-from weir.systems.dense import DenseRetriever
+from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import Reranker, Retriever, Searcher
 
 SPLIT, SUBSET = "test", "default"

@@ -17,7 +17,7 @@ from weir.core.scores import Row, Scores
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, require
 from weir.experiment.stages import slug
-from weir.files.atomic import storing
+from weir.files.atomic import make_folder
 from weir.measures import Measure, measures_of
 from weir.models.encoder import DeclaredSimilarity, QueryDocumentEncoder, as_encoder
 from weir.plugins.bridges.candidates import dense_run, sparse_run
@@ -167,8 +167,7 @@ def _write(folder: Path, name: str, scores: Scores, rows: list[Row]) -> None:
 
     Raises StoreError where the disk refuses.
     """
-    with storing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     names = (name + (f"-{n}" if n > 1 else "") for n in count(1))
     free = next(one for one in names if not (folder / f"{one}.json").exists())
     scores.save(folder / f"{free}.scores.json")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.options import FOLDER, OUTPUT, PATH
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -16,19 +17,15 @@ if TYPE_CHECKING:
 
 @click.command("conform")
 @click.argument("tool", required=False)
-@click.option(
-    "--python", type=click.Path(path_type=Path), help="The Python of the environment that has the tool."
-)
+@click.option("--python", type=PATH, help="The Python of the environment that has the tool.")
 @click.option("--checkout", type=click.Path(path_type=Path, exists=True, file_okay=False),
               help="The folder of a tool that is no package: birco.")  # fmt: skip
 @click.option("--answers", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Grade answers that any tool wrote, instead of asking one.")  # fmt: skip
 @click.option("--group", "groups", multiple=True, help="Only this group of vectors; repeatable.")
-@click.option("--export", type=click.Path(path_type=Path, file_okay=False),
+@click.option("--export", type=FOLDER,
               help="Write the vectors into this folder, and nothing else.")  # fmt: skip
-@click.option(
-    "--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the tool's answers here, too."
-)
+@click.option("--save", type=OUTPUT, help="Write the tool's answers here, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per question, at full precision.")
 def command(
     tool: str | None,

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import click
 
+from weir.cli.options import FOLDER, PATH
+
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--out", "output", required=True, type=click.Path(path_type=Path),
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--out", "output", required=True, type=FOLDER,
               help="The folder to write; an older import there is replaced, anything else is refused.")  # fmt: skip
 @click.option("--columns", default="", metavar="ROLE=COLUMN,...",
               help="Which column is which, as in query=q,doc=url,grade=ctr; a column by name or number.")  # fmt: skip
 @click.option("--as", "kinds", multiple=True, metavar="[FILE=]KIND",
               help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
-@click.option("--corpus", type=click.Path(path_type=Path),
+@click.option("--corpus", type=PATH,
               help="A collection whose documents resolve judgments by words; written too.")  # fmt: skip
 @click.option("--grades", default="", metavar="round|scale=N|threshold=X",
               help="Make grades whole; otherwise they are kept as they are.")  # fmt: skip
@@ -29,6 +31,8 @@ import click
               help="How often a document must have been shown for a query to be judged by clicks.")  # fmt: skip
 @click.option("--allow-disjoint", is_flag=True,
               help="Write what has nothing in common: runs, judgments, queries, documents.")  # fmt: skip
+@click.option("--allow-loss", is_flag=True,
+              help="Write what is left of a file of which more than a tenth of the rows are refused.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write nothing where any file is refused.")
 @click.pass_context
 def command(
@@ -44,6 +48,7 @@ def command(
     clicks: str,
     impressions: int,
     allow_disjoint: bool,
+    allow_loss: bool,
     strict: bool,
 ) -> None:
     """Import files of other tools and golden sets as a collection.
@@ -61,7 +66,9 @@ def command(
     if len(files) == 1 and files[0].suffix == ".toml":
         request = request_of(files[0])
     else:
-        choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
+        choices = Choices(
+            grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint, allow_loss
+        )
         kinds_by_file = {file: kind for file, _, kind in (one.rpartition("=") for one in kinds)}
         request = request_for(files, parse_columns(columns), kinds_by_file, corpus, choices)
     with Progress() as progress:

@@ -6,24 +6,24 @@ import csv
 import io
 import json
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
+from weir.files.column_names import fold, names, of_role
 from weir.files.formats import SEMICOLON, csv_separator, decimal_points
 from weir.files.json_files import read_blocks, require_values
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
+from weir.plugins.importing.cells import Cells, Spelled, has_value, is_grade, number, one_of, plain, spelled
 from weir.settings import IMPORT_BYTES
 
 # ----------
-# Roles of fields, by the names in names.toml or as the user says.
+# Roles of fields, by their names or as the user says.
 
 
 ROLES = (
@@ -49,39 +49,16 @@ ROLES = (
 
 
 @dataclass(frozen=True)
-class FieldNames:
-    """The names of names.toml, folded: roles: tiers of names; words: within -> names; and the rest likewise."""
+class TableRow:
+    """One record, and where it stands: "line 3", "entry 2"."""
 
-    roles: Mapping[str, tuple[frozenset[str], ...]]
-    words: Mapping[str, frozenset[str]]
-    containers: frozenset[str]
-    inner: frozenset[str]
-    clicks: Mapping[str, frozenset[str]]
-    unanswerable: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    where: str
+    fields: Cells
 
-
-@lru_cache(4096)
-def fold(name: object) -> str:
-    """A name as it is compared: without case, blanks and marks."""
-    return re.sub(r"[\W_]+", "", str(name).casefold())
-
-
-@cache
-def names() -> FieldNames:
-    """The names, read once."""
-    table = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
-
-    def folded(words: Iterable[str]) -> frozenset[str]:
-        return frozenset(map(fold, words))
-
-    return FieldNames(
-        {role: tuple(map(folded, tiers)) for role, tiers in table["roles"].items()},
-        {within: folded(words) for within, words in table["words"].items()},
-        folded(table["containers"]["names"]),
-        folded(table["containers"]["inner"]),
-        {role: folded(words) for role, words in table["clicks"].items()},
-        {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
-    )
+    @staticmethod
+    def of(where: str, fields: Mapping[str, Any]) -> TableRow:
+        """The record of some fields."""
+        return TableRow(where, fields if isinstance(fields, Cells) else Cells(fields))
 
 
 def parse_columns(text: str) -> dict[str, str]:
@@ -122,50 +99,151 @@ def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str
     return {role: column for role, column in roles.items() if column}
 
 
-def roles_of(columns: Iterable[str], chosen: Mapping[str, str], path: object) -> dict[str, str]:
+# ----------
+# Roles by names and by evidence: where a name fits two roles, or two columns one role, the values decide, or the user.
+
+
+_LONGEST_NAME = 20  # words of an identifier: titles and names stay below
+_FEW = 12  # different grades of a scale
+_MOST = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
+ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
+
+
+def kind_of_values(values: Iterable[object]) -> ValueKind:
+    """What the values of a column are: lists or objects, grades, texts, names (identifiers and titles); "" for none.
+
+    Grades are few distinct whole numbers, fractions, true, false, yes and no.
+    """
+    given = [value for value in values if has_value(value)]
+    if not given:
+        return ""
+    if any(isinstance(value, (list, dict)) or _begins_list(value) for value in given):
+        return "list"
+    grades = [value for value in given if is_grade(value)]
+    if len(grades) >= _MOST * len(given):
+        few = len(set(map(plain, grades))) <= _FEW
+        fractions = any(not (number(value) or 0.0).is_integer() for value in grades)
+        return "grade" if few or fractions else "name"
+    texts = sum(is_text(value) for value in given)
+    return "text" if texts >= _MOST * len(given) else "name"
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text, and no identifier or title."""
+    return len(plain(value).split()) > _LONGEST_NAME
+
+
+def _begins_list(value: object) -> bool:
+    try:
+        return isinstance(value, str) and spelled(value) is not None
+    except ValueError:
+        return True
+
+
+def roles_of(
+    columns: Iterable[str], chosen: Mapping[str, str], path: object, rows: Sequence[TableRow] = ()
+) -> dict[str, str]:
     """Role -> column, for the roles that the columns play.
 
-    chosen: role -> column, as the user says; it goes first, and a column that is absent is left out. Raises BadValue
-    where two columns could play one role.
+    chosen: role -> column, as the user says; it goes first, and an absent column is left out; rows: whose values
+    decide where names leave it open. Raises BadValue, the same in any order of columns, where two could play one role.
     """
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
     free = [column for column in listed if column not in roles.values() and not str(column).startswith("__")]
-    for role, tiers in names().roles.items():
-        if role in roles or (role in ("relevant", "doc") and ("relevant" in roles or "doc" in roles)):
+    kinds = {column: kind_of_values(dict.get(row.fields, column) for row in rows) for column in free if rows}
+    for role in names().roles:
+        if role == "id" or role in roles or (role == "doc" and "relevant" in roles):
             continue
-        candidates = next(
-            (fitting for tier in tiers if (fitting := [one for one in free if fold(one) in tier])), []
-        )
+        candidates = of_role(free, role)
+        if role == "relevant":
+            if "doc" in roles:
+                continue
+            # Few numbers beside a column of documents are grades.
+            beside = of_role(free, "doc")
+            candidates = [one for one in candidates if not (beside and kinds.get(one) == "grade")]
+        elif role == "grade":
+            also_documents = names().every("relevant")
+            candidates = [
+                one for one in candidates if fold(one) not in also_documents or kinds.get(one) == "grade"
+            ]
         if len(candidates) > 1:
-            one = "doc" if role == "relevant" else role
-            raise BadValue(
-                f"{path}: {' and '.join(candidates[:4])} could each be the {one}; choose one, as in --columns "
-                f"{one}={candidates[0]}"
-            )
+            candidates = _by_evidence(role, candidates, kinds)
+        if len(candidates) > 1:
+            one_of("doc" if role == "relevant" else role, candidates)
         if candidates:
             roles[role] = candidates[0]
             free.remove(candidates[0])
     own = next((column for column in free if fold(column) == "id"), None)
     if own is not None and "query" in roles and "query_id" not in roles:
+        if kinds.get(roles.get("doc", "")) == "text" and "doc" not in chosen:
+            raise BadValue(
+                f"{path}: {own} could be the identifier of the query or of the document; choose one, as in --columns "
+                f"query_id={own} or --columns doc={own},text={roles['doc']}"
+            )
         roles["query_id"] = own
     elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in chosen:
         roles["id"] = own
     return roles
 
 
+def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind]) -> list[str]:
+    """The candidates that have values at all, of the kind of the role where some are."""
+    filled = [one for one in candidates if kinds.get(one, "name")] or candidates
+    kind = {"grade": ("grade",), "doc": ("name", "list", "grade"), "text": ("text",)}.get(role)
+    fitting = [one for one in filled if kind is not None and kinds.get(one, "name") in kind]
+    return fitting or filled
+
+
+def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
+    """The column of a record's own identifiers, "" for none, and those that could be it but have a value twice.
+
+    roles: whose usual names may be it besides `_id` and `id`; role: what it is asked about as. Raises BadValue where
+    several could be it, the same in any order of the columns.
+    """
+    if role in contents.roles:
+        return contents.roles[role], []
+    found = [name for name in contents.columns if name == "_id"] or [
+        *of_role(contents.columns, "id"),
+        *(
+            name
+            for one in roles
+            for name in of_role(contents.columns, one)
+            if fold(name) in names().roles[one][0]
+        ),
+    ]
+    values = {name: [plain(dict.get(row.fields, name)) for row in contents.rows] for name in found}
+    found = [name for name in found if any(values[name])] or found[:1]
+    if len(found) < 2:
+        return next(iter(found), ""), []
+    apart = [name for name in found if all(values[name]) and len(set(values[name])) == len(values[name])]
+    if len(apart) > 1 and all(values[name] == values[apart[0]] for name in apart):
+        apart = apart[:1]
+    if len(apart) != 1:
+        one_of(role, apart or found)
+    return apart[0], sorted(name for name in found if name != apart[0])
+
+
+def text_column(contents: Contents, used: str) -> str:
+    """The column of the texts of records, "" for none; used: that of identifiers. Raises BadValue for several."""
+    if "text" in contents.roles:
+        return contents.roles["text"]
+    found = of_role([name for name in contents.columns if name != used], "text")
+    if len(found) > 1:
+        found = [
+            n for n in found if any(has_value(dict.get(row.fields, n)) for row in contents.rows)
+        ] or found[:1]
+    if len(found) > 1:
+        one_of("text", found)
+    return next(iter(found), "")
+
+
 # ----------
 # Tables as text: the separator and the header.
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """One record, and where it stands: "line 3", "entry 2"."""
-
-    where: str
-    fields: Mapping[str, Any]
-
-
+BEYOND = "\0"
+"""The name of the cells of a row for which there is no column: such a row is refused."""
 _NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
 
 
@@ -211,11 +289,13 @@ def _table(
         ]
         records = list(decimal_points(path, iter(records), at))
     rows = []
+    width = len(columns) if header else Counter(len(row) for _, row in records).most_common(1)[0][0]
     for line, row in records:
         fields: dict[str, Any] = dict(zip(columns, row, strict=False))
-        if extra := [cell for cell in row[len(columns) :] if cell.strip()]:
-            fields[""] = extra  # more cells than columns: the readers refuse the row
-        rows.append(TableRow(f"line {line}", fields))
+        extra = [cell for cell in row[width:] if cell.strip()]
+        if extra or (not header and len(row) != width):
+            fields[BEYOND] = extra or row[-1:]
+        rows.append(TableRow.of(f"line {line}", fields))
     return header, rows
 
 
@@ -312,6 +392,19 @@ class Contents:
         name = unpacked_name(self.path)
         return Path(name).stem or name
 
+    @property
+    def count(self) -> int:
+        """How many rows, or lines, the file has."""
+        if self.shape == "lines":
+            return sum(bool(line.strip()) for line in self.text.split("\n"))
+        return len(self.rows)
+
+    def sound(self) -> Contents:
+        """The same without rows that have more cells than there are columns."""
+        if not any(BEYOND in row.fields for row in self.rows):
+            return self
+        return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
+
     def says(self, *words: str) -> str:
         """The first of some words that the file's name holds, or that its folder is called; else ""."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
@@ -401,7 +494,15 @@ def _yaml(path: Path, text: str) -> Contents:
     except (RecursionError, ValueError):
         raise FormatError(path, "YAML nested too deeply", f"at most some {_MAX_LEVELS} levels") from None
     _refuse_bombs(path, documents)
+    documents = _as_cells(documents)
     return _of_value(path, documents[0] if len(documents) == 1 else documents)
+
+
+def _as_cells(value: Any) -> Any:  # noqa: ANN401  YAML holds anything
+    """A value with its objects as records."""
+    if isinstance(value, dict):
+        return Cells((str(name), _as_cells(one)) for name, one in value.items())
+    return [_as_cells(one) for one in value] if isinstance(value, list) else value
 
 
 def _json(path: Path, text: str) -> Contents:
@@ -422,7 +523,7 @@ def _json(path: Path, text: str) -> Contents:
         if not isinstance(value, dict):
             reason = reason or f"a JSON {type(value).__name__} instead of an object"
             break
-        rows.append(TableRow(f"line {line}", value))
+        rows.append(TableRow.of(f"line {line}", value))
     else:
         return _of_rows(path, rows)
     if rows or whole.msg != "Extra data":
@@ -431,14 +532,14 @@ def _json(path: Path, text: str) -> Contents:
             path, f"no valid JSON ({what})", "one JSON value, or one object on each line", where
         )
     members = enumerate(_concatenated(path, text), 1)
-    return _of_rows(path, [TableRow(f"object {n}", value) for n, value in members])
+    return _of_rows(path, [TableRow.of(f"object {n}", value) for n, value in members])
 
 
 _BLANKS = re.compile(r"\s*")
 
 
 def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=Cells, parse_float=Spelled.of)
     at = 0
     while at < len(text):
         try:
@@ -461,14 +562,14 @@ def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anyth
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        row = dict(pairs)
+        row = Cells(pairs)
         if len(row) < len(pairs):
             name = first_repeated(key for key, _ in pairs)
             raise FormatError(path, f"'{name}' twice in one JSON object", "each name once")
         return row
 
     try:
-        value = json.loads(text, object_pairs_hook=unique)
+        value = json.loads(text, object_pairs_hook=unique, parse_float=Spelled.of)
     except json.JSONDecodeError:
         raise
     except RecursionError:
@@ -502,11 +603,12 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
             path, f"{json.dumps(value, default=repr)[:60]} and nothing else", "queries, judgments or rankings"
         )
     if isinstance(value, dict):
-        row = TableRow("the object", value)
+        row = TableRow.of("the object", value)
         return Contents(path, "json", value, (row,), _columns([row]))
     if not all(isinstance(one, dict) for one in value):
         return Contents(path, "json", value)
-    return _of_rows(path, [TableRow(f"entry {n}", one) for n, one in enumerate(value, 1)], value)
+    rows = [TableRow.of(f"entry {n}", one) for n, one in enumerate(value, 1)]
+    return _of_rows(path, rows, [row.fields for row in rows])
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
@@ -524,7 +626,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
                 length += batch.nbytes
                 check_unpacked(path, length)
                 rows = batch.to_pylist()
-                yield columns, [TableRow(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
+                yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
                 count += len(rows)
             if not count:
                 yield columns, []
@@ -589,7 +691,7 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                     if not isinstance(value, dict):
                         what = f"a JSON {type(value).__name__}"
                         raise FormatError(path, what, "one object on each line", line)
-                    rows.append(TableRow(f"line {line}", value))
+                    rows.append(TableRow.of(f"line {line}", value))
                 columns = columns or _columns(rows)
                 yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:

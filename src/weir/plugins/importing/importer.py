@@ -10,15 +10,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from weir.argument_types import checked
 from weir.core.qrels import Origins, Qrels, shown_number
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, write_text
-from weir.files.layouts import ABOUT, CollectionPart, find_layout
+from weir.files.layouts import ABOUT, REPORT, CollectionPart, find_layout
+from weir.files.paths import path_of
 from weir.files.records import read_documents
 from weir.files.text_files import Watch, unwatched
 from weir.files.write import write_qrels, write_run
-from weir.plugins.importing.contents import check_roles, read_contents, row_batches
+from weir.plugins.importing.cells import Cells, each_record, left_out
+from weir.plugins.importing.contents import BEYOND, Contents, check_roles, read_contents, row_batches
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -27,6 +30,7 @@ from weir.plugins.importing.items import (
     Item,
     ItemKey,
     Judgment,
+    LeftOut,
     Ranking,
     Refused,
     Used,
@@ -40,7 +44,7 @@ from weir.plugins.importing.merge import (
     keep_document,
     merge_files,
 )
-from weir.plugins.importing.readers import READERS, choose_reader
+from weir.plugins.importing.readers import READERS, Reader, choose_reader
 
 # ----------
 # Reading one file: its reader, its items, its documents into the spill.
@@ -94,7 +98,7 @@ def read_file(
             if batches is None or not chosen.by_row:
                 first, batches = read_contents(path, file.columns), iter(())
                 chosen, evidence = choose_reader(first, file.kind)
-            read = chain.from_iterable(chosen.read(part, choices) for part in chain([first], batches))
+            read = _accounted(chosen, chain([first], batches), choices, counts)
             items = tuple(spill_documents(read, path.name, counts, spill, watch))
             remarks = [item for item in items if isinstance(item, (FileRemark, Used, Refused))]
             if len(remarks) == len(items) and not counts.counts and not counts.left_out:
@@ -105,6 +109,8 @@ def read_file(
                 ]
                 reason = reasons[0] if reasons else "no row"
                 raise FormatError(path, f"nothing to import ({reason})", "queries, judgments or rankings")
+    except BadValue as error:
+        return error if str(path) in str(error) else BadValue(f"{path}: {error}")
     except WeirError as error:
         return error
     except RecursionError:
@@ -118,12 +124,46 @@ def read_file(
         "what": chosen.title,
         "evidence": evidence,
         "columns": {item.role: item.field for item in items if isinstance(item, Used)},
+        "left_out": dict(counts.cells_left),
         "notes": [
             *notes,
+            *_fields_left(counts.cells_left),
             *([f"the split {split}, by the file's name"] if split not in ("test", file.split) else []),
         ],
     }
     return ImportedFile(str(path), first.stem, items, counts, record, split)
+
+
+def _accounted(
+    chosen: Reader, parts: Iterable[Contents], choices: Choices, counts: FileCounts
+) -> Iterator[Item]:
+    """The items of all parts of a file, what nothing took of them counted; the first part settles the roles of columns.
+
+    A row with more cells than columns is refused, as nobody knows where the mark too many stands.
+    """
+    roles: dict[str, str] = {}
+    for number, part in enumerate(parts):
+        whole = part if not number else replace(part, roles={**roles, **part.roles})
+        rows = [] if whole.shape == "lines" else [row.fields for row in whole.rows]
+        source = rows if whole.value is None else whole.value
+        for record in each_record(source):
+            record.forget()
+        counts.rows += whole.count
+        for row in whole.rows:
+            if BEYOND in row.fields:
+                extra = ", ".join(map(str, row.fields[BEYOND]))[:40]
+                yield Refused(row.where, f"more cells than columns ('{extra}')")
+        for item in chosen.read(whole.sound(), choices):
+            if isinstance(item, LeftOut):
+                counts.cells_left[item.field] += item.count
+            else:
+                if isinstance(item, Used):
+                    roles[item.role] = item.field
+                yield item
+        records = [
+            one for one in ([source] if isinstance(source, Cells) else source) if isinstance(one, Cells)
+        ]
+        counts.cells_left.update(left_out(one for one in records if BEYOND not in one))
 
 
 def spill_documents(
@@ -156,11 +196,17 @@ def spill_corpus(path: Path, spill: DocumentSpill, watch: Watch = unwatched) -> 
                 watch(f"{part.name}: {count:,} documents", 0, 1)
 
 
+def _fields_left(cells: Mapping[str, int]) -> Iterator[str]:
+    """What is said of the fields that are not imported."""
+    if cells:
+        some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:12])
+        yield f"columns not imported: {some}{' ...' if len(cells) > 12 else ''}"
+
+
 # ----------
 # Writing the collection as a folder that appears whole or not at all.
 
 
-REPORT = "import.json"
 _OWN_FILES = {"queries.jsonl", "corpus.jsonl", "qrels", "clicks", "runs", ABOUT, REPORT}
 CLICK_COLUMNS = ("query-id", "corpus-id", "share", "low", "high", "clicks", "impressions", "expected")
 
@@ -251,6 +297,7 @@ class ImportReport:
         return [printable(line) for line in lines]
 
 
+@checked
 def import_files(
     paths: str | Path | Iterable[str | Path],
     out: str | Path,
@@ -269,7 +316,7 @@ def import_files(
     BadValue or FormatError where no file can be read, or one cannot and choices are strict, where the files together
     leave something open, and for a folder that holds something else.
     """
-    return import_request(request_for(paths, columns, as_kind, corpus, choices), Path(out))
+    return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
 
 def request_for(
@@ -282,7 +329,7 @@ def request_for(
     """The request of `import_files`; raises UnknownName or BadValue for unknown roles, readers and files."""
     roles = dict(columns or {})
     check_roles(roles)
-    listed = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+    listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
     if isinstance(as_kind, str):
         kinds = dict.fromkeys(listed, as_kind)
     else:
@@ -368,6 +415,9 @@ def write_collection(
     something open, StoreError when the disk refuses.
     """
     collection = merge_files(files, spill, choices)
+    for file in files:
+        if not choices.allow_loss:
+            file.refuse_loss()
     if not (collection.queries or collection.documents or collection.qrels or collection.runs):
         first = next((file.counts.refused[0] for file in files if file.counts.refused), None)
         reason = f" ({first.where}: {first.reason})" if first else ""
@@ -378,12 +428,12 @@ def write_collection(
         name: {"file": name, "refused": _reason(name, error)} for name, error in errors.items()
     }
     for file in files:
-        early, counts = [item for item in file.items if isinstance(item, Refused)], file.counts
-        refused_rows = [{"where": row.where, "reason": row.reason} for row in (early + counts.refused)[:100]]
+        counts = file.counts
+        refused_rows = [{"where": row.where, "reason": row.reason} for row in file.refused()[:100]]
         records[file.name] = {
             **file.record,
             "counts": {name: count for name, count in counts.counts.items() if count},
-            "rows_refused": len(early) + counts.left_out,
+            "rows_refused": len(file.refused()) - len(counts.refused) + counts.left_out,
             "refused_rows": refused_rows,
         }
     ordered = [records[name] for name in names]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +10,10 @@ from typing import Any, TypeAlias
 
 from weir.core.qrels import LARGEST, grade_of, shown_number
 from weir.errors import BadValue, UnknownName
+from weir.files.column_names import of_role, usual
+from weir.plugins.importing.cells import Cells, grade_value, is_grade, is_identifier, number, one_of, plain
 from weir.plugins.importing.click_models import ClickShare, parse_click_model
+from weir.plugins.importing.contents import TableRow
 
 # ----------
 # Items of a file.
@@ -122,7 +123,15 @@ class Used:
     field: str
 
 
-Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | FileRemark | Used
+@dataclass(frozen=True)
+class LeftOut:
+    """A field that is not imported, and in how many records it has a value."""
+
+    field: str
+    count: int
+
+
+Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | FileRemark | Used | LeftOut
 
 
 # ----------
@@ -148,52 +157,6 @@ def objects(value: object, *path: str) -> list[dict[str, Any]]:
     return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
 
 
-def listed(value: object) -> list[Any] | None:
-    """A list, also one that a cell holds as JSON or as Python writes it; None for anything else."""
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, str) or not value.strip().startswith(("[", "(")):
-        return None
-    try:
-        members = json.loads(value)
-    except (ValueError, RecursionError):
-        members = python_value(value)
-    return list(members) if isinstance(members, (list, tuple)) else None
-
-
-def python_value(text: str) -> Any:  # noqa: ANN401  a literal holds anything
-    """The value of a literal as Python writes it; None for any other text."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-
-
-def plain(value: object) -> str:
-    """A scalar as an identifier or a text: 7.0 and 7 are "7"; nothing, NaN, lists and objects are ""."""
-    if value is None or isinstance(value, (dict, list)):
-        return ""
-    if isinstance(value, float):
-        return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
-    return str(value).strip()
-
-
-def is_identifier(text: str) -> bool:
-    """Whether a text can serve as an identifier: one word of at most 64 characters."""
-    return len(text.split()) == 1 and len(text) <= 64
-
-
-def number(value: object) -> float | None:
-    """A number, also one written as text; None for everything else, NaN and infinity included."""
-    if not isinstance(value, (bool, int, float, str)):
-        return None
-    try:
-        parsed = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return parsed if math.isfinite(parsed) else None
-
-
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
     """The text under the first of these names that has one; "" where none has."""
     return next((text for name in names if (text := plain(fields.get(name)))), "")
@@ -207,6 +170,14 @@ def id_key(value: object) -> ItemKey:
 def text_key(value: object) -> ItemKey:
     """The key of a query or document known by its text."""
     return ItemKey(text=plain(value))
+
+
+def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
+    """The items of a row, or its refusal where reading it raises ValueError: a row is read whole or left out."""
+    try:
+        return list(read(row))
+    except ValueError as error:
+        return [Refused(row.where, str(error))]
 
 
 def query_items(
@@ -252,10 +223,88 @@ def ranking(
     return Ranking(query, tuple(docs), where, whole, run, ranks=ranks)
 
 
-def lost_columns(names: Sequence[str]) -> list[FileRemark]:
-    """A remark on the columns of a file that are not imported; [] where there are none."""
-    more = " ..." if len(names) > 12 else ""
-    return [FileRemark(f"columns not imported: {', '.join(names[:12])}{more}")] if names else []
+@dataclass(frozen=True)
+class Member:
+    """A document of a list; grade, score: beside it, as the file has them."""
+
+    key: ItemKey
+    title: str = ""
+    grade: object = None
+    score: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def number(self) -> float | None:
+        """The number beside the document: its score, else its grade; None where there is none."""
+        return number(self.grade) if self.score is None else self.score
+
+    def relevance(self) -> object:
+        """The grade beside a relevant document, or its score where that is a whole number; 1 where there is neither.
+
+        Raises ValueError for a score with a fraction, which is one of retrieval.
+        """
+        if self.grade is not None:
+            return grade_value(self.grade)
+        if self.score is not None and not self.score.is_integer():
+            raise ValueError(
+                f"the score {self.score:g} beside a relevant document is no grade; for what was retrieved say "
+                "--columns retrieved=NAME, for a grade --columns grade=NAME"
+            )
+        return 1 if self.score is None else self.score
+
+    def document(self, where: str) -> Iterator[Document]:
+        """The document, where its text is there."""
+        if self.key.text:
+            yield Document(self.key, where, self.title, self.metadata)
+
+
+def names_document(one: object) -> bool:
+    """Whether a member of a list is a document, if perhaps one whose identifier is asked for."""
+    try:
+        return member_of(one, {}) is not None
+    except BadValue:
+        return True
+
+
+def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
+    """The document that a member of a list is: an identifier, [identifier, number] or an object; None for others.
+
+    roles: role -> field, as the user says. Of fields that may be text or identifier, one with blanks is the text where
+    another can be the identifier. Raises BadValue where two could be the identifier.
+    """
+    if isinstance(one, list):
+        pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain(one[0])
+        return Member(ItemKey(plain(one[0])), score=number(one[1])) if pair else None
+    if not isinstance(one, Cells):
+        name = plain(one)
+        return Member(ItemKey(name)) if name else None
+    given = [name for name, value in one.items() if plain(value)]
+    ids = [roles["doc"]] if roles.get("doc") in given else usual(given, "doc", "id")
+    texts = of_role([name for name in given if name not in ids], "text")
+    text = one_of("text", texts) if len(texts) > 1 else next(iter(texts), "")
+    if len(ids) > 1:
+        texts = [n for n in usual(ids, "text") if not is_identifier(plain(dict.get(one, n)))]
+        if len(texts) == 1 and not text:
+            text = texts[0]
+        ids = [name for name in ids if name not in texts]
+    if len({plain(dict.get(one, name)) for name in ids}) > 1:
+        one_of("doc", ids)
+    if not text and not ids:
+        return None
+    title = next(iter(of_role(given, "title")), "")
+    grade = roles.get("grade") or next(
+        iter(of_role([n for n in given if is_grade(dict.get(one, n))], "grade")), ""
+    )
+    score = next(iter(of_role(given, "score")), "")
+    one.take(*ids)
+    key = ItemKey(plain(one[ids[0]]) if ids else "", plain(one[text]) if text else "")
+    return Member(
+        key,
+        plain(one[title]) if title else "",
+        one.get(grade),
+        number(one[score]) if score else None,
+        one.rest() if text else {},
+    )
 
 
 # ----------
@@ -281,8 +330,9 @@ class Choices:
     with several grades, which is left out otherwise; words: "all" or "any" of several words that make a document
     relevant; strict: write nothing where a file is refused; clicks: the model that makes grades of clicks, see
     `parse_click_model`; "" takes "coec" where a log has positions and "ctr" where it has none; impressions: of a pair,
-    from which it is judged by clicks; allow_disjoint: write also what cannot belong together. Raises BadValue or
-    UnknownName for anything else.
+    from which it is judged by clicks; allow_disjoint: write also what cannot belong together; allow_loss: write also
+    what is left of a file of which more than a tenth of the rows are refused. Raises BadValue or UnknownName for
+    anything else.
     """
 
     grades: str = ""
@@ -292,6 +342,7 @@ class Choices:
     clicks: str = ""
     impressions: int = LEAST_IMPRESSIONS
     allow_disjoint: bool = False
+    allow_loss: bool = False
 
     def __post_init__(self) -> None:
         _regraded(self.grades)

@@ -24,8 +24,9 @@ import numpy as np
 from weir.core.rank_order import OrderCounts, order_counts
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
+from weir.files.column_names import fold
+from weir.plugins.importing.cells import number
 from weir.plugins.importing.click_models import ClickShare
-from weir.plugins.importing.contents import fold
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -38,7 +39,6 @@ from weir.plugins.importing.items import (
     Refused,
     agreed,
     chosen_grade,
-    number,
 )
 from weir.settings import IDENTIFIER_BYTES
 
@@ -94,7 +94,7 @@ class Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """The identifiers of documents that hold the words; raises ValueError with the reason where there are none."""
+        """The identifiers of documents that hold the words; raises ValueError, with the reason, where that is open."""
         if not self._documents:
             raise ValueError(
                 f"judged by words ({by.field}), which needs documents: give them, or --corpus FOLDER"
@@ -114,10 +114,7 @@ class Matcher:
             self._folded[by.within, by.tokens] = folded_texts
         test = any if how == "any" else all
         texts = self._folded[by.within, by.tokens]
-        names = [name for name, text in texts if test(word in text for word in words)]
-        if not names:
-            raise ValueError(f"no document holds the words in '{by.field}' ({by.words[0][:40]})")
-        return names
+        return [name for name, text in texts if test(word in text for word in words)]
 
 
 def _characters(text: str) -> str:
@@ -352,20 +349,31 @@ def made_id(text: str, what: str) -> str:
 
 
 _JOINED = {"candidates", "excluded"}  # metadata that several files may list
+LARGEST_LOSS = 0.1
+"""The share of a file's rows that may be refused where the user did not allow more."""
 _REPORTED = 100  # refused rows of a file that are reported one by one
 
 
 @dataclass
 class FileCounts:
-    """What became of a file's items. refused: the first rows, with the reasons; left_out: how many in all."""
+    """What became of a file's items.
+
+    rows: of the file; refused: the first rows, with the reasons; left_out: how many in all; places: where they stand;
+    cells_left: in how many records a field that is not imported has a value.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
     left_out: int = 0
+    rows: int = 0
+    places: set[str] = field(default_factory=set)
+    cells_left: Counter[str] = field(default_factory=Counter)
 
-    def refuse(self, where: str, reason: str) -> None:
-        """Leave out a row."""
+    def refuse(self, where: str, reason: str, lost: bool = True) -> None:
+        """Leave out a row; lost: whether it is lost to the collection, and not only without an effect on it."""
         self.left_out += 1
+        if lost:
+            self.places.add(where)
         if len(self.refused) < _REPORTED:
             self.refused.append(Refused(where, reason))
 
@@ -385,6 +393,24 @@ class ImportedFile:
     counts: FileCounts
     record: Mapping[str, Any]
     split: str = "test"
+
+    def refused(self) -> list[Refused]:
+        """The rows that were refused while the file was read, and the first of those that were while it was joined."""
+        return [item for item in self.items if isinstance(item, Refused)] + self.counts.refused
+
+    def refuse_loss(self) -> None:
+        """Raise BadValue where more than a tenth of the file's rows are refused."""
+        kept = (FoundQuery, Judgment, ByWords, Ranking)
+        lost = {item.where for item in self.items if isinstance(item, Refused)} | self.counts.places
+        places = {item.where for item in self.items if isinstance(item, kept)} | lost
+        documents = self.counts.counts["documents"] + self.counts.counts["repeated documents"]
+        total = max(len(places) + documents, self.counts.rows)
+        if len(lost) > LARGEST_LOSS * total:
+            first = self.refused()[0]
+            raise BadValue(
+                f"{self.name}: {len(lost):,} of {total:,} rows cannot be imported, the first: {first.where}: "
+                f"{first.reason}; nothing is written: mend them, or add --allow-loss (Choices(allow_loss=True))"
+            )
 
 
 @dataclass
@@ -592,6 +618,10 @@ def _judgments(file: ImportedFile, matcher: Matcher, matches: MatchCounts) -> It
                 names = matcher.documents_with(item)
             except ValueError as error:
                 file.counts.refuse(item.where, str(error))
+                continue
+            if not names:
+                reason = f"no document holds the words in '{item.field}' ({item.words[0][:40]})"
+                file.counts.refuse(item.where, reason, lost=False)
                 continue
             matches.matched += 1
             matches.documents.update(names)

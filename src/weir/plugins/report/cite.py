@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from pathlib import Path
 
+from weir.argument_types import checked
 from weir.core.scores import Note
 from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
 from weir.errors import printable
 from weir.experiment.results import ResultCell, chosen_cells, finished_cells
+from weir.files.paths import path_of
 from weir.measures import measures_of
 from weir.models.checkpoints import cards
 from weir.stats.compare import ComparisonMethod
@@ -73,6 +74,7 @@ class Citations:
         return notebook_html(self.tables(), self.notes())
 
 
+@checked
 def cite(
     folder: str | os.PathLike[str],
     *,
@@ -85,7 +87,7 @@ def cite(
     measures, datasets, systems: these alone. The tests are those of `compare` by default. Raises FormatError for a
     folder without results, UnknownName for a dataset or system that is not there.
     """
-    cells = chosen_cells(finished_cells(Path(folder)), datasets, systems)
+    cells = chosen_cells(finished_cells(path_of(folder)), datasets, systems)
     subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))
     works = [_weir(subjects)]
     for key, facts in _entries().items():

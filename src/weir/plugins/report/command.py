@@ -6,24 +6,33 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import datasets_option, label_option, measures_option, notes_option, systems_option
+from weir.cli.options import (
+    FOLDER,
+    OUTPUT,
+    PATH,
+    datasets_option,
+    label_option,
+    measures_option,
+    notes_option,
+    systems_option,
+)
 from weir.cli.terminal import say, say_notes, show_tables
 
 
 @click.command("report")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="The page.  [default: report.html]")
+@click.argument("folder", type=PATH, default=Path("results"))
+@click.option("-o", "--out", type=OUTPUT, help="The page.  [default: report.html]")
 @click.option("--baseline", help="Compare with this system.  [default: bm25, or the first]")
 @measures_option("Report this measure; repeatable.")
 @datasets_option("Report this dataset or group; repeatable.")
 @systems_option("Report this system; repeatable.")
 @label_option
-@click.option("--figures", type=click.Path(path_type=Path), help="Write each chart into this folder.")
+@click.option("--figures", type=FOLDER, help="Write each chart into this folder.")
 @click.option("--figure-form", "endings", multiple=True, type=click.Choice(["svg", "png", "pdf"]),
               help="How charts are written; repeatable.  [default: svg]")  # fmt: skip
 @click.option("--figure-width", type=click.Choice(["page", "column"]), default="page", show_default=True,
               help="Of a figure: 7 inches, or a column of 3.33.")  # fmt: skip
-@click.option("--tables", type=click.Path(path_type=Path),
+@click.option("--tables", type=FOLDER,
               help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
 @click.option("--published", "publisher", metavar="NAME",
               help="Instead of a folder, the table of published scores, such as 'BEIR paper'.")  # fmt: skip
@@ -94,10 +103,8 @@ def command(
 
 
 @click.command("cite")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="A file to write.  [default: standard output]"
-)
+@click.argument("folder", type=PATH, default=Path("results"))
+@click.option("-o", "--out", type=OUTPUT, help="A file to write.  [default: standard output]")
 @measures_option("Cite this measure; repeatable.")
 @datasets_option("Cite this dataset or group; repeatable.")
 @systems_option("Cite this system; repeatable.")

@@ -91,7 +91,7 @@ def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]
             case "reproduce":
                 section = by_name[name]
                 inside = (
-                    f'<pre class="weir-code" tabindex="0">{html_escaped(section.notes[0])}</pre>'
+                    f'<pre class="weir-code" tabindex="0">{html_escaped(section.notes[0], lines=True)}</pre>'
                     + details(section)
                 )
                 body.append(framed(section, inside, lead_below=True))

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.api.charts import write_figure
+from weir.argument_types import checked
 from weir.core.charts import Chart
 from weir.core.rounding import short_score
 from weir.core.scores import Note
 from weir.core.tables import Table, markdown_escaped, notebook_html, written
 from weir.errors import WeirError
-from weir.files.atomic import write_text
+from weir.files.atomic import make_folder, write_text
+from weir.files.paths import path_of
 from weir.plugins.report.page import page
 from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
@@ -66,7 +68,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page; raises StoreError when the disk refuses."""
-        write_text(Path(path), self.to_html())
+        write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
         """The report in MARKDOWN_LINES lines at most: conclusions, the leaderboard, what is serious."""
@@ -108,19 +110,21 @@ class Report:
         named = {"scores": [*study_tables(self.study)]} | {
             name: tables for name, tables in named.items() if tables
         }
-        return [path for name, tables in named.items() for path in write_tables(tables, Path(folder), name)]
+        return [
+            path for name, tables in named.items() for path in write_tables(tables, path_of(folder), name)
+        ]
 
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
         """Write each chart in files of these endings, of svg, png and pdf; width and errors as `Figure.save`."""
-        paths = []
+        paths, place = [], path_of(folder)
+        make_folder(place)
         for section in self.sections:
             for number, chart in enumerate(section.charts):
                 words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:50]
                 for ending in endings:
-                    path = Path(folder) / f"{section.name}-{number + 1}-{words}.{ending}"
-                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path = place / f"{section.name}-{number + 1}-{words}.{ending}"
                     write_figure(chart, path, width)
                     paths.append(path)
         return paths
@@ -128,13 +132,14 @@ class Report:
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
     """Write tables into files of this name as LaTeX, Markdown and CSV; raises StoreError when the disk refuses."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = [folder / f"{name}.{ending}" for ending in ENDINGS.values()]
     for path, form in zip(paths, ENDINGS, strict=True):
         write_text(path, written(tables, form) + "\n")
     return paths
 
 
+@checked
 def report(
     folder: str | os.PathLike[str],
     *,
@@ -153,13 +158,13 @@ def report(
     progress: is called with what is being done, how much of it, of how much. Raises FormatError for a folder without
     results, UnknownName for a name that is not there.
     """
-    study = Study.of(Path(folder), baseline, measures, datasets, systems, labels)
+    study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
     audits = []
     if audit:
         from weir.api.auditing import audits as audited
 
         try:
-            audits = list(audited(Path(folder), progress=progress))
+            audits = list(audited(path_of(folder), progress=progress))
         except WeirError:  # no collection is here: the section is named among those left out
             audits = []
     answered = questions(study, audits)

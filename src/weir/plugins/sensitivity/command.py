@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 
 from weir.cli.options import (
+    FOLDER,
+    NAME,
+    PATH,
     budget_option,
     collection_option,
     dataset_names,
@@ -21,9 +24,9 @@ from weir.cli.terminal import say, say_notes, show_result
 
 
 @click.command("reranking")
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("reranked", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments, for scores and position bias.")
+@click.argument("first", type=PATH)
+@click.argument("reranked", type=PATH, nargs=-1, required=True)
+@click.option("--qrels", type=PATH, help="Judgments, for scores and position bias.")
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What is gained or lost.")  # fmt: skip
 @click.option("-k", "first_ranks", type=int, default=10, show_default=True, help="First ranks.")
@@ -76,8 +79,8 @@ def reranking_command(
 
 
 @click.command("sensitivity")
-@click.argument("folder", metavar="[RESULTS]", required=False, type=click.Path(path_type=Path))
-@click.option("-d", "--dataset", shell_complete=dataset_names,
+@click.argument("folder", metavar="[RESULTS]", required=False, type=PATH)
+@click.option("-d", "--dataset", type=NAME, shell_complete=dataset_names,
               help="A catalogue name, a folder, a golden set, hf:... or irds:...")  # fmt: skip
 @click.option("-s", "--system", shell_complete=system_names,
               help="Such as 'bm25 >> llm(\"listwise\", model=...)'.")  # fmt: skip
@@ -89,9 +92,7 @@ def reranking_command(
 @click.option("--samples", type=int, default=5, show_default=True, help="Answers to each prompt; 0: none.")
 @click.option("--depths", default="5,10,20,50", show_default=True, help="Candidates re-ranked; '': none.")
 @click.option("--queries", type=int, help="Judged queries at most, drawn at random.  [default: all]")
-@click.option(
-    "-o", "--out", "output", type=click.Path(path_type=Path), help="Where the records go.  [default: nowhere]"
-)
+@click.option("-o", "--out", "output", type=FOLDER, help="Where the records go.  [default: nowhere]")
 @budget_option
 @price_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each study, at full precision.")

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
+from weir.argument_types import checked
 from weir.errors import BadValue
+from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from weir.systems.protocol import Retriever
 
 
+@checked
 def reranking(
     first: object,
     *reranked: object,
@@ -60,6 +63,7 @@ def reranking(
     return ResultSet("reranking", tuple(results), scoring.notes)
 
 
+@checked
 def sensitivity_of(
     dataset: str | Path | Dataset | None = None,
     system: object = None,
@@ -95,7 +99,7 @@ def sensitivity_of(
     watch = progress or (lambda what, done, total: None)
     studies = []
     for collection, one, folder in pairs:
-        records = None if out is None else Path(out) / folder if len(pairs) > 1 else Path(out)
+        records = None if out is None else path_of(out) / folder if len(pairs) > 1 else path_of(out)
         own_measure = parse_measure(str(measure))
         studies.append(studied(collection, one, own_measure, rules or StudyRules(), records, watch))
     return ResultSet("sensitivity", tuple(studies))

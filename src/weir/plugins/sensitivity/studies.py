@@ -24,7 +24,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, StoreError
-from weir.files.atomic import storing
+from weir.files.atomic import make_folder
 from weir.files.integrity import read_sealed, write_sealed
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
@@ -653,8 +653,7 @@ class _Studies:
                 self.watch(f"{name}: made again ({error})", 0, 0)
         study = make()
         if path is not None:
-            with storing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             write_sealed(path, {"study": name, "declared": declared, "found": plain(study)})
         return study
 

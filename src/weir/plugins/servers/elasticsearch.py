@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning
@@ -47,7 +48,7 @@ from weir.services.requests import (
 )
 from weir.settings import settings as settings_of_weir
 from weir.systems.compose import shown, then
-from weir.systems.dense import DenseRetriever
+from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
 from weir.systems.remote.live_index import ElasticLiveIndex
 from weir.systems.remote.remote_searcher import (
@@ -890,6 +891,7 @@ class Elasticsearch:
         )
         return replace(self, settings=settings, arguments=(positional, index_arguments))
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
         """Send the collection to the server, all that is not there; the folder notes the index.
 
@@ -978,6 +980,7 @@ class ElasticSearcher:
         assert self.dense is not None
         return self.dense.encoder.load(settings_of_weir().device)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query, none for one without text; raises as RemoteSearcher."""
         index, settings = self.index, self.index.settings

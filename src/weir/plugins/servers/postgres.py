@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.errors import BadValue, ServiceError, StoreError, StoreWarning, require
@@ -31,7 +32,7 @@ from weir.services.answers import Outcome, Request, RequestPolicy, Retried, Serv
 from weir.services.requests import AttemptError, Clock, Key, Limits, retry
 from weir.settings import secret, settings
 from weir.systems.compose import shown, then
-from weir.systems.dense import DenseRetriever
+from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
@@ -697,6 +698,7 @@ class PostgresSearcher:
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query, none for one without text; raises as RemoteSearcher."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.loaded, queries)
@@ -803,6 +805,7 @@ class PostgresCollection:
         if self.dense is not None:
             self.dense.fetch()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
         """Copy the collection to the server, all that is not there; the folder notes the table.
 
@@ -894,6 +897,7 @@ class PostgresTable:
         """None: nothing is kept here."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
         """Nothing is indexed; raises ServiceError where the server cannot be reached, BadValue without pgvector."""
         assert self.settings.table is not None

@@ -12,7 +12,7 @@ from weir.core.run import Run
 from weir.errors import BadValue
 from weir.models.hosted import LoadedEncoder
 from weir.registry import check_whole
-from weir.systems.dense import DenseRetriever, encoder_of, query_vectors
+from weir.systems.dense_search import DenseRetriever, encoder_of, query_vectors
 from weir.systems.remote.remote_searcher import check_choice
 from weir.systems.vectors.ann import Loss
 

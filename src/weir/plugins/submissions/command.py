@@ -6,7 +6,16 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import datasets_option, fetch_option, measure_names, systems_option
+from weir.cli.options import (
+    FOLDER,
+    NAME,
+    OUTPUT,
+    PATH,
+    datasets_option,
+    fetch_option,
+    measure_names,
+    systems_option,
+)
 from weir.cli.terminal import say_notes, show_tables
 from weir.errors import BadValue
 
@@ -15,8 +24,8 @@ REFUSED, NOT_WHOLE = 1, 3
 
 
 @click.command("pack")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("submission.weir.zip"), show_default=True,
+@click.argument("folder", type=PATH, default=Path("results"))
+@click.option("-o", "--out", type=OUTPUT, default=Path("submission.weir.zip"), show_default=True,
               help="The pack.")  # fmt: skip
 @datasets_option("Pack this dataset or group; repeatable.")
 @systems_option("Pack this system; repeatable.")
@@ -37,11 +46,11 @@ def pack_command(
 
 
 @click.command("leaderboard")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder of the site.")
+@click.argument("folder", type=PATH)
+@click.option("-o", "--out", type=FOLDER, required=True, help="The folder of the site.")
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="Rank by this measure.")  # fmt: skip
-@click.option("--collection", "collections", multiple=True, metavar="NAME=PATH",
+@click.option("--collection", "collections", type=NAME, multiple=True, metavar="NAME=PATH",
               help="Where a collection lies here; repeatable.")  # fmt: skip
 @fetch_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -65,8 +74,8 @@ def leaderboard_command(
 
 
 @click.command("verify")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--collection", "collections", multiple=True, metavar="NAME=PATH",
+@click.argument("file", type=PATH)
+@click.option("--collection", "collections", type=NAME, multiple=True, metavar="NAME=PATH",
               help="Where a collection lies here; repeatable.")  # fmt: skip
 @fetch_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")

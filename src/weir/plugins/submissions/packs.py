@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, size
 from weir.core.scores import Note
@@ -31,6 +32,7 @@ from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file
 from weir.files.downloads import extract
+from weir.files.paths import path_of
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -110,6 +112,7 @@ class Verification:
     _repr_html_ = result_html
 
 
+@checked
 def pack_results(
     folder: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -124,7 +127,7 @@ def pack_results(
     without results, UnknownName for a name that is not there, StoreError for files that are not as their records say
     and where the disk refuses.
     """
-    root = Path(folder)
+    root = path_of(folder)
     cells = by_collection(chosen_cells(finished_cells(root), datasets, systems))
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
     contents = {name: _Content.of(path) for name, path in sorted(files.items())}
@@ -137,13 +140,14 @@ def pack_results(
         "files": {name: {"sha256": one.sha256, "bytes": one.bytes} for name, one in contents.items()},
         "content": digest,
     }
-    with atomic_file(Path(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    with atomic_file(path_of(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         text = json.dumps(manifest, ensure_ascii=False, indent=1).encode()
         archive.writestr(_member(MANIFEST, len(text)), text)
         for name, path in sorted(files.items()):
             with path.open("rb") as file, archive.open(_member(name, path.stat().st_size), "w") as member:
                 shutil.copyfileobj(file, member, 1 << 20)
-    size_packed = Path(out).stat().st_size
+        archive.close()
+        size_packed = temporary.stat().st_size
     return Pack(str(out), digest, tuple((c.dataset, c.label) for c in cells), size_packed, note)
 
 
@@ -193,6 +197,7 @@ def _name(root: Path, path: Path) -> str:
     return f"{RESULTS}/{path.resolve().relative_to(root.resolve()).as_posix()}"
 
 
+@checked
 def verify_pack(
     path: str | os.PathLike[str],
     *,
@@ -207,8 +212,8 @@ def verify_pack(
     there are. Raises FormatError for what is no pack, or would harm where it is unpacked.
     """
     with tempfile.TemporaryDirectory(prefix="weir-pack-") as temporary:
-        root = unpacked(Path(path), Path(temporary))
-        manifest = _manifest(root, Path(path))
+        root = unpacked(path_of(path), Path(temporary))
+        manifest = _manifest(root, path_of(path))
         problems = list(_file_problems(root, manifest))
         if problems:
             return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())

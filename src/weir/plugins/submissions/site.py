@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.api.charts import system_numbers
+from weir.argument_types import checked
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, probability, short_change, short_score
 from weir.core.scores import Note, Row, Scores
@@ -32,6 +33,7 @@ from weir.experiment.comparing import compare_grid
 from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.files.atomic import atomic_dir
+from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.report.paper import trained_on
@@ -99,6 +101,7 @@ class Site:
     _repr_html_ = result_html
 
 
+@checked
 def leaderboard(
     submissions: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -172,7 +175,7 @@ def leaderboard(
     comparisons = compare_grid(of, [measure], None, ComparisonMethod(draws=PERMUTATIONS)) if of else []
     boards = _boards(rows, [c for c in comparisons if c.unit == "queries"], trained)
     site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
-    with atomic_dir(Path(out)) as temporary_site:
+    with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
     return site
 

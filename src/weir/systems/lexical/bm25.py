@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, Strings
@@ -389,6 +390,7 @@ class BM25:
         """The fields that are indexed."""
         return self.recipe.fields
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
         """Index a corpus, in memory or into the context's folder."""
         return self.indexed(corpus, context, keep_terms=False)
@@ -445,6 +447,7 @@ class BM25Searcher:
         words = analyzers.get(self.system.recipe.analyzer)
         return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without a known term.
 
@@ -560,6 +563,7 @@ class BM25F:
         """The fields that are indexed."""
         return names_of(self.weights)
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
         """Index a corpus, in memory or into the context's folder."""
         weights, order = existing_fields(self.weights, corpus), tie_order(corpus)

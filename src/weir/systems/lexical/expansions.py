@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view, joined
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
@@ -235,6 +236,7 @@ class Doc2Query:
             return self.writer.describe(settings().device)
         return {"contents": contents(Path(self.expansions).expanduser()), "n": self.n}
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Write or read the questions that are missing, and index the enlarged documents.
 
@@ -281,6 +283,7 @@ class ExpandedSearcher:
     inner: BM25Searcher | RM3Searcher
     stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; raises BadValue for k below 1."""
         return replace(self.inner.search(queries, k, context), name=str(self.system))
@@ -368,6 +371,7 @@ class DeepCT:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Weigh the tokens of all documents that the store does not hold, and index the words."""
         loaded = self.encoder.load(settings().device)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32, Int64, Strings
@@ -253,6 +254,7 @@ class Chunked:
         passages = f"passages of {self.words} words, {self.overlap} shared"
         return (Component(self.system, "index", passages),)
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ChunkedSearcher:
         """The system over the passages of a corpus, from the context's shelf."""
         passages, owner = passages_of(corpus, self.words, self.overlap, self.collapse == "first")
@@ -272,6 +274,7 @@ class ChunkedSearcher:
     owner: Int32
     searcher: Searcher
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best distinct documents for each query, fewer where fewer match; raises BadValue for k below 1."""
         check_k(k)

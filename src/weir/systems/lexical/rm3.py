@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import ranked
 from weir.core.run import Run
@@ -86,6 +87,7 @@ class RM3:
         """Expansions by any settings search one index."""
         return RM3(self.first)
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RM3Searcher:
         """Index a corpus, in memory or into the context's folder."""
         return RM3Searcher(self, self.first.indexed(corpus, context, keep_terms=True))
@@ -110,6 +112,7 @@ class RM3Searcher:
     system: RM3
     first: BM25Searcher
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each enlarged query; raises BadValue for k below 1."""
         check_k(k)

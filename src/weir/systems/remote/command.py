@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import changed_settings, check_whole, declared_version
@@ -256,6 +257,7 @@ class Command:
         """None: it keeps no index here."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; the program is started when it is asked."""
         policy = RequestPolicy(self.workers, self.batch, failures=20)

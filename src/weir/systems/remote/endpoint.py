@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName, WeirError
 from weir.files.text_files import read_toml
@@ -585,6 +586,7 @@ class Http:
         """None: it keeps no index here."""
         return ()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; raises FormatError for what the file says."""
         template = read_template(Path(self.file), self.dataset)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
@@ -208,6 +209,7 @@ class RemoteSearcher:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What the service answers, each query asked once and never again where its version stands.
 

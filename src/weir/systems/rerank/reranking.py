@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
@@ -331,6 +332,7 @@ class RerankingSearcher:
     scorer: Scorer
     counts: RerankCounts = field(default_factory=RerankCounts)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query, the first of them in the re-ranker's order.
 

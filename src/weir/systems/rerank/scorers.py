@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
@@ -123,6 +124,7 @@ class PairReranker:
 
 
 @RERANKERS.register("cross")
+@checked
 def cross(
     model: str = "minilm-cross",
     depth: int | None = None,
@@ -146,6 +148,7 @@ def cross(
 
 
 @RERANKERS.register("monot5")
+@checked
 def monot5(
     model: str = "monot5",
     depth: int | None = None,

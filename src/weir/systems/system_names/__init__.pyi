@@ -1,5 +1,5 @@
 from weir.systems.compose import Filtered
-from weir.systems.dense import dense as dense
+from weir.systems.dense_search import dense as dense
 from weir.systems.fused import borda as borda
 from weir.systems.fused import combanz as combanz
 from weir.systems.fused import combmax as combmax

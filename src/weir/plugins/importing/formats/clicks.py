@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from weir.errors import BadValue
+from weir.plugins.importing.cells import is_identifier, number, plain
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
 from weir.plugins.importing.contents import Contents, click_columns, roles_of
 from weir.plugins.importing.items import (
@@ -24,10 +25,6 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     at,
-    is_identifier,
-    lost_columns,
-    number,
-    plain,
 )
 from weir.plugins.importing.readers import reader, when
 
@@ -130,7 +127,6 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
             f"(one click in two impressions is not one in a hundred), or import them as grades: --columns grade={name}"
         )
     yield from (Used(role, column) for role, column in roles.items())
-    yield from lost_columns([name for name in contents.columns if name not in roles.values()])
     texts = [plain(row.fields.get(roles.get("query", ""))) for row in contents.rows]
     texts_are_ids = "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     rows: list[tuple[ItemKey, str, str, float, float, float]] = []

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from weir.plugins.importing.cells import number, plain
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     Choices,
@@ -21,9 +22,7 @@ from weir.plugins.importing.items import (
     Used,
     at,
     id_key,
-    number,
     objects,
-    plain,
     query_items,
     ranking,
     table_at,
@@ -159,7 +158,9 @@ def _query_set(contents: Contents) -> str:
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries by their text."""
-    queries = objects(contents.value, "querySetQueries") or [dict(row.fields) for row in contents.rows]
+    queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
+        row.fields for row in contents.rows
+    ]
     for n, query in enumerate(queries, 1):
         answer = plain(query.get("referenceAnswer"))
         metadata = {"answer": answer} if answer else {}

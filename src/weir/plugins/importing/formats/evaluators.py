@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from weir.plugins.importing.cells import listed, number, plain, spelled
 from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.items import (
     Choices,
@@ -18,12 +20,9 @@ from weir.plugins.importing.items import (
     Used,
     at,
     id_key,
-    listed,
-    number,
     objects,
-    plain,
-    python_value,
     query_items,
+    read_whole,
     table_at,
     text_key,
     text_of,
@@ -31,6 +30,8 @@ from weir.plugins.importing.items import (
 from weir.plugins.importing.readers import reader, when
 
 _ANSWERS = ("reference", "ground_truth", "ground_truths", "expected_answer", "expected_output", "answer")
+_BY_ID = ("reference_context_ids", "retrieved_context_ids")
+_BY_TEXT = ("reference_contexts", "retrieved_contexts")
 _PATH = "ai.observability."
 
 
@@ -52,7 +53,9 @@ def _samples(contents: Contents) -> list[TableRow]:
         return list(contents.rows)
     value = table_at(contents.value)
     inputs = [(name, one.get("metric_input")) for name in value for one in objects(value, name)]
-    return [TableRow(f"{name} {n}", one) for n, (name, one) in enumerate(inputs, 1) if isinstance(one, dict)]
+    return [
+        TableRow.of(f"{name} {n}", one) for n, (name, one) in enumerate(inputs, 1) if isinstance(one, dict)
+    ]
 
 
 def _ragas(contents: Contents) -> str:
@@ -74,25 +77,33 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
     A text without an identifier becomes a document whose identifier is made from it.
     """
     rows = _samples(contents)
-    names = ("reference_context_ids", "retrieved_context_ids")
-    if by_id := any(name in row.fields for row in rows for name in names):
-        yield from (Used("relevant", names[0]), Used("retrieved", names[1]))
-    else:
-        yield from (Used("relevant", "reference_contexts"), Used("retrieved", "retrieved_contexts"))
+    by_id = any(name in row.fields for row in rows for name in _BY_ID)
+    yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
     for row in rows:
-        question = row.fields.get("user_input", row.fields.get("question"))
-        missing = "a conversation instead of a question" if question else "no user_input"
-        key, answer = text_key(question), _answer(text_of(row.fields, *_ANSWERS))
-        if by_id:
-            relevant, returned = (listed(row.fields.get(name)) for name in names)
-            grades = [(id_key(doc), 1) for doc in relevant or []]
-            docs = None if returned is None else [id_key(doc) for doc in returned]
-            yield from query_items(key, row.where, missing, answer, grades, docs)
-        else:
-            relevant_keys = _context_keys(row.fields.get("reference_contexts"))
-            returned_keys = _context_keys(row.fields.get("retrieved_contexts", row.fields.get("contexts")))
-            grades = [(doc, 1) for doc in relevant_keys]
-            yield from query_items(key, row.where, missing, answer, grades, returned_keys or None)
+        yield from read_whole(row, _sample_by_id if by_id else _sample_by_text)
+
+
+def _question(row: TableRow) -> tuple[ItemKey, str, dict[str, str]]:
+    """The question of a sample, what is said where there is none, and its answer."""
+    question = row.fields.get("user_input", row.fields.get("question"))
+    missing = "a conversation instead of a question" if question else "no user_input"
+    return text_key(question), missing, _answer(text_of(row.fields, *_ANSWERS))
+
+
+def _sample_by_id(row: TableRow) -> Iterator[Item]:
+    key, missing, answer = _question(row)
+    relevant, returned = (listed(row.fields.get(name)) for name in _BY_ID)
+    grades = [(id_key(doc), 1) for doc in relevant or []]
+    docs = None if returned is None else [id_key(doc) for doc in returned]
+    yield from query_items(key, row.where, missing, {**row.fields.rest(_BY_TEXT), **answer}, grades, docs)
+
+
+def _sample_by_text(row: TableRow) -> Iterator[Item]:
+    key, missing, answer = _question(row)
+    relevant = _context_keys(row.fields.get("reference_contexts"))
+    returned = _context_keys(row.fields.get("retrieved_contexts", row.fields.get("contexts")))
+    grades = [(doc, 1) for doc in relevant]
+    yield from query_items(key, row.where, missing, {**row.fields.rest(), **answer}, grades, returned or None)
 
 
 @reader(
@@ -111,12 +122,18 @@ def read_goldens(contents: Contents, _: Choices) -> Iterator[Item]:
     yield Used("relevant", "context")
     yield Used("retrieved", "retrieval_context")
     for row in contents.rows:
-        relevant, returned = (
-            _context_keys(row.fields.get(name), "|") for name in ("context", "retrieval_context")
-        )
-        key, answer = text_key(row.fields.get("input")), _answer(plain(row.fields.get("expected_output")))
-        grades = [(doc, 1) for doc in relevant]
-        yield from query_items(key, row.where, "no input", answer, grades, returned or None)
+        yield from read_whole(row, _one_golden)
+
+
+def _one_golden(row: TableRow) -> Iterator[Item]:
+    relevant, returned = (
+        _context_keys(row.fields.get(name), "|") for name in ("context", "retrieval_context")
+    )
+    key, answer = text_key(row.fields.get("input")), _answer(plain(row.fields.get("expected_output")))
+    grades = [(doc, 1) for doc in relevant]
+    yield from query_items(
+        key, row.where, "no input", {**row.fields.rest(), **answer}, grades, returned or None
+    )
 
 
 def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
@@ -153,7 +170,8 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     events = []
     for row in contents.rows:
         attributes = row.fields.get("record_attributes")
-        attributes = python_value(attributes) if isinstance(attributes, str) else attributes
+        with suppress(ValueError):
+            attributes = spelled(attributes) if isinstance(attributes, str) else attributes
         if isinstance(attributes, dict):
             events.append((row.where, attributes))
     return events
@@ -175,7 +193,11 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
         if event.get(f"{_PATH}span_type") != "retrieval" or not key.text:
             others += 1
             continue
-        contexts = _context_keys(event.get(f"{_PATH}retrieval.retrieved_contexts"))
+        try:
+            contexts = _context_keys(event.get(f"{_PATH}retrieval.retrieved_contexts"))
+        except ValueError as error:
+            yield Refused(where, str(error))
+            continue
         yield from query_items(key, where, "no query", docs=contexts or None)
     if others:
         yield FileRemark(f"skipped events that are no retrieval: {others}")

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from weir.errors import BadValue
-from weir.plugins.importing.contents import Contents, TableRow, fold, names, roles_of
-from weir.plugins.importing.formats.lines import listed_document, qrels_lines, rank_lines, run_lines
+from weir.files.column_names import fold, names, of_role, usual
+from weir.plugins.importing.cells import (
+    Cells,
+    grade_value,
+    is_grade,
+    is_identifier,
+    listed,
+    number,
+    plain,
+    spelled,
+)
+from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, roles_of
+from weir.plugins.importing.formats.lines import qrels_lines, rank_lines, run_lines
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -20,17 +33,14 @@ from weir.plugins.importing.items import (
     Item,
     ItemKey,
     Judgment,
+    LeftOut,
     Ranking,
     Refused,
     Used,
     at,
-    is_identifier,
-    listed,
-    lost_columns,
-    number,
-    plain,
+    member_of,
     ranking,
-    text_of,
+    read_whole,
 )
 from weir.plugins.importing.readers import reader
 
@@ -38,19 +48,33 @@ from weir.plugins.importing.readers import reader
 # Rows of a file, and the roles of their fields.
 
 
-_LONGEST_NAME = 20  # words of an identifier: titles and names stay below
 _NOTHING = {"", "n/a", "na", "none", "null", "nan", "~"}
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
-_SEVERAL = re.compile(r"\s[|;]\s|^[^\s:/?]+([|;][^\s:/?]+)+$")
+_SEVERAL = re.compile(r"\s[|;/]\s|\n|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
+_BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/])\s*")
+
+
+def looks_like_several(name: str) -> bool:
+    """Whether a cell holds several identifiers: between marks, or alike but for their numbers, as in d7 d8."""
+    parts = [part for part in _BETWEEN.split(name) if part]
+    shapes = {re.sub(r"\d+", "#", part) for part in parts}
+    alike = len(parts) > 1 and len(shapes) == 1 and "#" in next(iter(shapes))
+    return bool(_SEVERAL.search(name)) or alike
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which fields play which role; texts_are_ids: no query text has a blank, so that they serve as identifiers."""
+    """Which fields play which role.
+
+    texts_are_ids: no query text has a blank, so that they serve as identifiers; by_text: documents are known by their
+    texts; chosen: role -> field, as the user says.
+    """
 
     roles: Mapping[str, str]
     words: Mapping[str, str] = field(default_factory=dict)
     texts_are_ids: bool = False
+    by_text: bool = False
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
         """The value of a role in a row; None where there is none."""
@@ -65,18 +89,20 @@ class _Layout:
         text = self.text(row, "query")
         return ItemKey(text if self.texts_are_ids else self.text(row, "query_id"), text)
 
-    def doc(self, row: TableRow) -> str:
+    def doc(self, row: TableRow) -> ItemKey:
         """The document of a row of one document."""
-        return plain(self.of(row, "doc") or self.of(row, "relevant"))
+        name = self.text(row, "doc") or self.text(row, "relevant")
+        return ItemKey("", name) if self.by_text else ItemKey(name)
 
     def source(self, row: TableRow) -> tuple[str, str]:
         """Split and origin of a row's judgments."""
         return self.text(row, "split") or "test", self.text(row, "origin")
 
     def document(self, row: TableRow) -> Iterator[Document]:
-        """The document of a row whose text stands beside it."""
-        if text := self.text(row, "text"):
-            yield Document(ItemKey(self.doc(row), text), row.where, self.text(row, "title"))
+        """The document of a row whose text stands beside it, or is its name."""
+        key = self.doc(row)
+        if text := key.text or self.text(row, "text"):
+            yield Document(ItemKey(key.id, text), row.where, self.text(row, "title"))
 
 
 def _records(contents: Contents) -> list[TableRow]:
@@ -88,7 +114,8 @@ def _records(contents: Contents) -> list[TableRow]:
         fields = dict(contents.rows[0].fields)
         lists = [n for n, one in fields.items() if fold(n) in names().containers and isinstance(one, list)]
         if len(lists) == 1 and all(isinstance(one, dict) for one in fields[lists[0]]):
-            return [TableRow(f"{lists[0]} {n}", one) for n, one in enumerate(fields[lists[0]], 1)]
+            contents.rows[0].fields.take(lists[0])
+            return [TableRow.of(f"{lists[0]} {n}", one) for n, one in enumerate(fields[lists[0]], 1)]
         return list(contents.rows)
     if not isinstance(value, dict):
         return []
@@ -105,14 +132,15 @@ def _records(contents: Contents) -> list[TableRow]:
         )
     if containers:
         members = enumerate(value[containers[0]], 1)
-        return [TableRow(f"{containers[0]} {n}", one) for n, one in members if isinstance(one, dict)]
+        return [TableRow.of(f"{containers[0]} {n}", one) for n, one in members if isinstance(one, dict)]
     if value and all(isinstance(one, dict) and _has_role(one, "query") for one in value.values()):
-        return [
-            TableRow(f"'{name}'", {"query_id": name, **one})
-            for name, one in value.items()
-            if "query_id" not in one
-        ]
-    return [TableRow("the object", value)] if _has_role(value, "query", "query_id") else []
+        rows = []
+        for name, one in value.items():
+            if "query_id" not in one:
+                rows.append(TableRow.of(f"'{name}'", {"query_id": name, **one}))
+                one.share(rows[-1].fields)
+        return rows
+    return [TableRow.of("the object", value)] if _has_role(value, "query", "query_id") else []
 
 
 def _has_role(fields: Mapping[str, Any], *roles: str) -> bool:
@@ -122,13 +150,18 @@ def _has_role(fields: Mapping[str, Any], *roles: str) -> bool:
 
 def _flattened(row: TableRow) -> TableRow:
     """The row with the members of `expected`, `vars` and alike as fields of its own."""
-    fields: dict[str, Any] = {}
+    fields, groups = Cells(), dict[str, Cells]()
     for name, value in row.fields.items():
-        is_group = isinstance(value, dict) and fold(name) in names().inner
+        is_group = isinstance(value, Cells) and fold(name) in names().inner
         if is_group and not (value and all(number(one) is not None for one in value.values())):
+            groups[name] = value
             fields |= {inner: one for inner, one in value.items() if inner not in row.fields}
         else:
             fields[name] = value
+    if not groups:
+        return row
+    row.fields.take(*groups)
+    row.fields.share(fields, *groups.values())
     return TableRow(row.where, fields)
 
 
@@ -146,27 +179,39 @@ def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
 def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     rows = [_flattened(row) for row in _records(contents)]
     columns = list(dict.fromkeys(name for row in rows for name in row.fields))
-    roles = roles_of(columns, contents.roles, contents.path)
-    lists = {
-        role: role in roles and any(map(_is_several, (row.fields.get(roles[role]) for row in rows)))
-        for role in ("grade", "doc")
-    }
-    if lists["grade"] and "doc" not in roles and "relevant" not in roles:
+    roles = roles_of(columns, contents.roles, contents.path, rows)
+
+    def kind(role: str) -> str:
+        return kind_of_values(dict.get(row.fields, roles[role]) for row in rows) if role in roles else ""
+
+    if kind("grade") == "list" and "doc" not in roles and "relevant" not in roles:
         roles["relevant"] = roles.pop("grade")
     elif "doc" in roles:
         # Documents of an open name are relevant where the user named them, or grades stand beside lists of them.
         by_user = "doc" in contents.roles
-        if (lists["doc"] and ("grade" in roles or by_user)) or (
+        if (kind("doc") == "list" and ("grade" in roles or by_user)) or (
             by_user and not {"grade", "score", "rank"} & set(roles)
         ):
             roles["relevant"] = roles.pop("doc")
-    texts = [plain(row.fields.get(roles["query"])) for row in rows] if "query" in roles else []
+    elif "query" in roles and "text" in roles and not {"relevant", "retrieved", "answer"} & set(roles):
+        roles["doc"] = roles.pop("text")  # a query beside the text of a document
+    texts = [plain(dict.get(row.fields, roles["query"])) for row in rows] if "query" in roles else []
     texts_are_ids = bool(texts) and "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
-    return _Layout(roles, _word_fields(columns, roles.values()), texts_are_ids), rows
+    named = roles.get("doc", roles.get("relevant", ""))
+    values = [dict.get(row.fields, named) for row in rows]
+    by_text = bool(named) and names_texts(named, values)
+    return _Layout(roles, _word_fields(columns, roles.values()), texts_are_ids, by_text, contents.roles), rows
 
 
-def _is_several(value: object) -> bool:
-    return isinstance(value, dict) or listed(value) is not None
+def names_texts(column: str, values: Iterable[object]) -> bool:
+    """Whether a column holds texts of documents, and no identifiers: long ones, or under the name of a text."""
+    members = [
+        one for value in values for one in (value if isinstance(value, list) else [value]) if plain(one)
+    ]
+    if kind_of_values(members) == "text":
+        return True
+    sentences = sum(len(plain(one).split()) > 3 for one in members)
+    return bool(members) and fold(column) in names().every("text") and sentences >= 0.8 * len(members)
 
 
 def _evidence(contents: Contents) -> str:
@@ -242,19 +287,29 @@ def _rows(
     read = meaning_of(contents, layout, rows)
     yield from (Used(role, column) for role, column in layout.roles.items())
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
-    used = {*layout.roles.values(), *layout.words, ""}
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
-        others = dict.fromkeys(name for row in rows for name in row.fields if name not in used - {""})
-        open_names = ", ".join(list(others)[:8]) or "none besides"
-        yield FileRemark(
-            f"queries alone: no known field names documents ({open_names}); --columns relevant=NAME says which does"
-        )
-    queries = list(_queries(layout, rows))
-    yield from queries
-    used |= {name for one in queries if isinstance(one, FoundQuery) for name in one.metadata}
-    with_values = dict.fromkeys(name for row in rows for name, value in row.fields.items() if plain(value))
-    yield from lost_columns([name for name in with_values if name not in used])
-    yield from read(layout, [row for row in rows if layout.query(row) != ItemKey()])
+        yield FileRemark(_queries_alone(layout, rows))
+    known = [row for row in rows if layout.query(row) != ItemKey()]
+    items = list(read(layout, known))  # before the queries: what it leaves is their metadata
+    refused = {item.where for item in items if isinstance(item, Refused)}
+    refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
+    yield from _queries(layout, [row for row in rows if row.where not in refused])
+    yield from items
+
+
+def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
+    """What is said where no field names documents, with the choice of the field that might."""
+    used = {*layout.roles.values(), *layout.words, ""}
+    others = dict.fromkeys(name for row in rows for name in row.fields if name not in used - {""})
+    ranked = {
+        name
+        for row in rows
+        for name, value in row.fields.items()
+        if isinstance(value, list) and any(isinstance(one, dict) and of_role(one, "score") for one in value)
+    }
+    open_names, role = ", ".join(list(others)[:8]) or "none besides", "retrieved" if ranked else "relevant"
+    name = next(iter(sorted(ranked)), "NAME")
+    return f"queries alone: no known field names documents ({open_names}); --columns {role}={name} says which does"
 
 
 def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
@@ -286,24 +341,33 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
 
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """Each query once, with the fields that have one value in all its rows."""
+    """Each query once, with the fields that nothing else took and that have one value in all its rows."""
     queries: dict[ItemKey, tuple[str, dict[str, Any], bool]] = {}
-    used = {*layout.roles.values(), *layout.words, ""}
+    apart = {*layout.roles.values(), *layout.words, ""}
+    differing: Counter[str] = Counter()
     unanswerable_rows = 0
     for row in rows:
         key = layout.query(row)
         if key == ItemKey():
             yield Refused(row.where, "neither an identifier nor a text of the query")
             continue
-        more = {name: value for name, value in row.fields.items() if name not in used and _is_metadata(value)}
+        unanswerable = _is_unanswerable(layout, row)
+        more = row.fields.rest(apart)
         if answer := layout.text(row, "answer"):
             more["answer"] = answer
-        for role in ("excluded", "candidates"):
-            docs = [plain(one) for one in listed(layout.of(row, role)) or []]
-            if docs := [doc for doc in docs if doc.casefold() not in _NOTHING]:
+        try:
+            lists = {role: listed(layout.of(row, role)) or [] for role in ("excluded", "candidates")}
+        except ValueError as error:
+            yield Refused(row.where, str(error))
+            continue
+        for role, members in lists.items():
+            if docs := [doc for doc in map(plain, members) if doc.casefold() not in _NOTHING]:
                 more[role] = docs
-        where, before, unanswerable = queries.get(key, (row.where, more, _is_unanswerable(layout, row)))
-        queries[key] = (where, {k: v for k, v in before.items() if more.get(k) == v}, unanswerable)
+        where, before, unanswered = queries.setdefault(key, (row.where, dict(more), unanswerable))
+        for name in [name for name in {**before, **more} if before.get(name) != more.get(name)]:
+            before.pop(name, None)
+            differing[name] += name in more
+        queries[key] = (where, before, unanswered and unanswerable)
         unanswerable_rows += unanswerable
     if queries and unanswerable_rows == len(rows) and "relevant" in layout.roles:
         name = layout.roles["relevant"]
@@ -312,6 +376,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         )
     for key, (where, more, unanswerable) in queries.items():
         yield FoundQuery(key, where, more, unanswerable)
+    yield from (LeftOut(name, count) for name, count in differing.items())
 
 
 def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:
@@ -319,69 +384,83 @@ def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:
     for name, value in row.fields.items():
         if plain(value).casefold() in names().unanswerable.get(fold(name), ()):
             return True
-    return listed(layout.of(row, "relevant")) == []
-
-
-def _is_metadata(value: object) -> bool:
-    """Whether a field is worth keeping beside a query: a scalar, or a few of them."""
-    if isinstance(value, list):
-        return 0 < len(value) <= 50 and all(isinstance(one, (str, int, float)) for one in value)
-    return isinstance(value, (bool, int)) or bool(plain(value))
+    value = layout.of(row, "relevant")
+    return value == [] or (isinstance(value, str) and value.strip() in ("[]", "()"))
 
 
 def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """Rows of one query each with its relevant documents, or words that they hold, and perhaps what was returned."""
     silent_rows = 0
     for row in rows:
-        key = layout.query(row)
-        items = list(_relevant(layout, row, key))
-        items += [one for one in _by_words(key, row.where, row.fields, layout.words) if one.words]
+        items = read_whole(row, partial(_relevant, layout)) + read_whole(
+            row, partial(_by_words_of_row, layout)
+        )
         silent_rows += not items
+        if "retrieved" in layout.roles:
+            items += read_whole(row, partial(_listed_ranking, layout))
         split, origin = layout.source(row)
         for item in items:
             yield replace(item, split=split, origin=origin) if isinstance(item, Judgment) else item
-        if "retrieved" in layout.roles:
-            field_name = layout.roles["retrieved"]
-            members = listed(layout.of(row, "retrieved"))
-            docs = [listed_document(one) for one in members or []]
-            ranked = [one for one in docs if one]
-            if members is None:
-                yield Refused(row.where, f"no list in '{field_name}'")
-            elif len(ranked) < len(docs):
-                yield Refused(row.where, f"a member of the list '{field_name}' names no document")
-            else:
-                numbers = [one.number for one in ranked]
-                yield ranking(key, [ItemKey(one.id) for one in ranked], row.where, numbers)
     if silent_rows and "relevant" in layout.roles:
         yield FileRemark(f"{silent_rows} rows name no relevant document")
 
 
-def _relevant(layout: _Layout, row: TableRow, key: ItemKey) -> Iterator[Item]:
+def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
+    """The ranking that a row lists; raises ValueError for a cell that is no list of documents."""
+    name, members = layout.roles["retrieved"], listed(layout.of(row, "retrieved"))
+    if members is None:
+        raise ValueError(f"no list in '{name}'")
+    docs = [member_of(one, layout.chosen) for one in members]
+    ranked = [one for one in docs if one is not None]
+    if len(ranked) < len(docs):
+        raise ValueError(f"a member of the list '{name}' names no document")
+    for one in ranked:
+        yield from one.document(row.where)
+        if one.grade is not None:
+            yield Judgment(layout.query(row), one.key, grade_value(one.grade), row.where)
+    yield ranking(layout.query(row), [one.key for one in ranked], row.where, [one.score for one in ranked])
+
+
+def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
     """The judgments of a row's relevant documents: one, a list, objects with a grade, or grades by document.
 
-    The row's own grade is a number for all, or grades by document.
+    The row's own grade is a number for all, or grades by document. Raises ValueError for a list that cannot be read.
     """
-    value, grade = layout.of(row, "relevant"), layout.of(row, "grade")
-    docs = listed(value)
-    if docs is not None:
-        for one in docs:
+    key, value, grade = layout.query(row), layout.of(row, "relevant"), layout.of(row, "grade")
+    if isinstance(value, str):
+        members = spelled(value)
+        value = value if members is None else members
+    if isinstance(value, Cells) and not _is_graded(value):
+        value = [value]
+    if isinstance(value, dict):
+        for doc, doc_grade in value.items():
+            yield from _one(layout, key, row, doc, doc_grade)
+    elif isinstance(value, list):
+        for one in value:
             if isinstance(one, dict):
-                yield from _object(key, row, one)
+                yield from _object(layout, key, row, one)
             elif isinstance(one, list):
                 yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
             else:
                 shared = 1 if grade is None else grade
                 own = grade.get(plain(one), 1) if isinstance(grade, dict) else shared
-                yield from _one(key, row, one, own)
-    elif isinstance(value, dict):
-        for doc, doc_grade in value.items():
-            yield from _one(key, row, doc, doc_grade)
-    elif _SEVERAL.search(name := plain(value)):
+                yield from _one(layout, key, row, one, own)
+    elif not layout.by_text and looks_like_several(plain(value)):
+        shown = " ".join(plain(value).split())[:60]
         yield Refused(
-            row.where, f"'{name[:60]}' looks like several documents in one cell; write them as a JSON list"
+            row.where, f"'{shown}' looks like several documents in one cell; write them as a JSON list"
         )
     else:
-        yield from _one(key, row, name, 1 if grade is None else grade)
+        yield from _one(layout, key, row, value, 1 if grade is None else grade)
+
+
+def _is_graded(value: Cells) -> bool:
+    """Whether an object holds grades by document, and not the fields of one."""
+    return all(is_grade(one) for one in value.values()) and not usual(value, "doc", "id")
+
+
+def _by_words_of_row(layout: _Layout, row: TableRow) -> Iterator[Item]:
+    yield from (one for one in _by_words(layout.query(row), row.where, row.fields, layout.words) if one.words)
 
 
 def _by_words(
@@ -395,49 +474,38 @@ def _by_words(
         yield ByWords(key, phrases, column, where, how, within, grade)
 
 
-def _object(key: ItemKey, row: TableRow, one: Mapping[str, Any]) -> Iterator[Item]:
+def _object(layout: _Layout, key: ItemKey, row: TableRow, one: dict[str, Any]) -> Iterator[Item]:
     """The judgment of an object: by its identifier, by words, or by its text."""
-    roles = names().roles
-    grade = next((one[name] for name in one if fold(name) in roles["grade"][0] | {"score"}), 1)
-    doc_names = {name for tier in roles["doc"] for name in tier} | {"id", "path", "corpusid"}
-    doc = text_of(one, *(name for name in one if fold(name) in doc_names))
-    text, title = (
-        next((plain(one[name]) for tier in roles[role] for name in one if fold(name) in tier), "")
-        for role in ("text", "title")
-    )
     words = _word_fields(list(one), ())
-    if doc:
-        yield from _one(key, row, doc, grade)
-        if text:
-            yield Document(ItemKey(doc, text), row.where, title)
-    elif words:
+    member = member_of(one, layout.chosen)
+    if member is None and not words:
+        names_of = ", ".join(map(str, one))[:60]
+        yield Refused(row.where, f"an object without a document's identifier ({names_of})")
+        return
+    grade = 1 if member is None else member.relevance()
+    if words and (member is None or not member.key.id):
         yield from _by_words(key, row.where, one, words, grade)
-    elif text:
-        yield Judgment(key, ItemKey("", text), grade, row.where)
-        yield Document(ItemKey("", text), row.where, title)
-    else:
-        yield Refused(
-            row.where, f"an object without a document's identifier ({', '.join(map(str, one))[:60]})"
-        )
+    elif member is not None and member.key.id:
+        yield from _one(layout, key, row, member.key.id, grade)
+        yield from member.document(row.where)
+    elif member is not None:
+        yield Judgment(key, member.key, grade, row.where)
+        yield from member.document(row.where)
 
 
-def _one(key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
+def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
     name = plain(doc)
     if name.casefold() in _NOTHING:
         return
-    if len(name.split()) > _LONGEST_NAME:
+    if layout.by_text:
+        yield Document(ItemKey("", name), row.where)
+        yield Judgment(key, ItemKey("", name), grade_value(grade), row.where)
+    elif is_text(name):
         yield Refused(row.where, f"'{name[:40]}...' is a text, not the identifier of a document")
     elif _PLACEHOLDER.fullmatch(name):
         yield Refused(row.where, f"'{name[:60]}' is a placeholder that nobody filled")
     else:
-        yield Judgment(key, ItemKey(name), grade, row.where)
-
-
-def _row_error(layout: _Layout, row: TableRow) -> str:
-    """Why a row of one document is refused; "" where nothing is wrong."""
-    if "" in row.fields:
-        return f"more cells than columns ('{row.fields[''][0][:40]}')"
-    return "" if layout.doc(row) else "no document"
+        yield Judgment(key, ItemKey(name), grade_value(grade), row.where)
 
 
 def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
@@ -445,14 +513,13 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     queries_alone = 0
     role = next((role for role in ("grade", "score") if role in layout.roles), "")
     for row in rows:
-        grade = layout.of(row, role) if role else 1
-        if not layout.doc(row) and not plain(grade) and "" not in row.fields:
+        grade, doc = layout.of(row, role) if role else 1, layout.doc(row)
+        if doc == ItemKey() and not plain(grade):
             queries_alone += 1
-        elif reason := _row_error(layout, row):
-            yield Refused(row.where, reason)
+        elif doc == ItemKey():
+            yield Refused(row.where, "no document")
         else:
-            doc = ItemKey(layout.doc(row))
-            yield Judgment(layout.query(row), doc, grade, row.where, *layout.source(row))
+            yield Judgment(layout.query(row), doc, grade_value(grade), row.where, *layout.source(row))
             yield from layout.document(row)
     if not role:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
@@ -475,8 +542,8 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     rankings: dict[ItemKey, list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
         value = number(layout.of(row, role)) if role else float(position)
-        if reason := _row_error(layout, row):
-            yield Refused(row.where, reason)
+        if layout.doc(row) == ItemKey():
+            yield Refused(row.where, "no document")
         elif value is None:
             yield Refused(row.where, f"no number in '{layout.roles[role]}'")
         else:
@@ -485,7 +552,7 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     for key, ranked in rankings.items():
         if role != "score":
             ranked.sort(key=lambda one: one[0])
-        docs = tuple(ItemKey(layout.doc(row)) for _, row in ranked)
+        docs = tuple(layout.doc(row) for _, row in ranked)
         scores = tuple(value for value, _ in ranked) if role == "score" else ()
         places = [number(layout.of(row, "rank")) for _, row in ranked]
         ranks = (

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.errors import BadValue
+from weir.files.column_names import fold, names, of_role
 from weir.files.json_files import is_birco_set
-from weir.plugins.importing.contents import Contents, TableRow, fold
+from weir.plugins.importing.cells import has_value, listed, plain
+from weir.plugins.importing.contents import (
+    Contents,
+    TableRow,
+    identifier_column,
+    roles_of,
+    text_column,
+)
 from weir.plugins.importing.formats.lines import two_columns
 from weir.plugins.importing.items import (
     Choices,
@@ -21,10 +28,8 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     id_key,
-    listed,
-    plain,
+    read_whole,
     table_at,
-    text_of,
 )
 from weir.plugins.importing.readers import has_columns, reader, when
 
@@ -32,24 +37,21 @@ from weir.plugins.importing.readers import has_columns, reader, when
 # Layouts of the hub, in JSON lines or Parquet (BEIR, MTEB, NanoBEIR, BRIGHT), and ESCI.
 
 
-_IDS = ("_id", "id", "docid", "doc_id", "docno", "pid", "query-id", "query_id", "qid")
-_TEXTS = ("text", "contents", "default_text", "segment", "content")
 _QUERIES = ("queries", "query", "topics", "topic", "questions")
-_DOCUMENTS = ("corpus", "docs", "documents", "document", "collection", "passages")
+_DOCUMENTS = ("corpus", "docs", "documents", "document", "collection", "passages", "chunks", "nodes")
 _OF_OTHERS = {
     "query",
     "question",
-    "user_input",
+    "userinput",
     "input",
     "score",
     "grade",
     "rating",
-    "corpus-id",
+    "corpusid",
     "attributes",
+    "nuggets",
 }
-_OF_OTHERS |= {"nuggets"}
-"""Columns that rows of queries or documents alone do not have."""
-_NOT_METADATA = {"metadata", "vector", ""}
+"""Columns, folded, that rows of queries or documents alone do not have."""
 _LETTERS = {"E": 3, "S": 2, "C": 1, "I": 0}
 
 
@@ -61,8 +63,11 @@ def _which(contents: Contents) -> tuple[str, str]:
         return "queries", f"'{queries}' in its name"
     if documents:
         return "corpus", f"'{documents}' in its name"
-    fields = ("title", "contents", "default_text", "docid", "doc_id", "docno")
-    sign = next((name for name in fields if name in columns), "")
+    signs = (
+        "title",
+        *(set(map(fold, columns)) & (names().every("text") | names().roles["doc"][0]) - {"text"}),
+    )
+    sign = next((name for name in contents.columns if fold(name) in signs), "")
     if sign and not queries:
         return "corpus", f"the field {sign}"
     raise BadValue(
@@ -71,8 +76,13 @@ def _which(contents: Contents) -> tuple[str, str]:
 
 
 def _texts_by_id(contents: Contents) -> str:
-    columns = set(contents.columns)
-    fits = columns & set(_IDS) and columns & {*_TEXTS, "title"} and not columns & _OF_OTHERS
+    folded = _folded(contents).keys()
+    ids = folded & {"id", *names().roles["doc"][0], *names().roles["query_id"][0], "pagecontent"}
+    fits = ids and folded & {*names().every("text"), "title"} and not folded & _OF_OTHERS
+    pairs = folded & names().roles["query_id"][0] and folded & names().every("doc") and "text" not in folded
+    fits = (
+        fits and not pairs and not any(str(name).startswith("$") for name in contents.columns)
+    )  # of a schema
     return ": ".join(_which(contents)) if fits else ""
 
 
@@ -88,65 +98,61 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
-    ids = _names_of(contents, "query_id", _IDS)
-    texts = _names_of(contents, "query", (*_TEXTS, "query", "question", "title"))
-    used = {*ids, *_TEXTS, *_names_of(contents, "query", ()), *contents.roles.values()}
-    yield from _used(contents, {"query_id": ids, "query": texts})
+    name, _others = identifier_column(contents, "query_id", role="query_id")
+    columns = [column for column in contents.columns if column != name]
+    text = contents.roles.get("query") or next(
+        (found[0] for role in ("query", "text", "title") if (found := of_role(columns, role))), ""
+    )
+    yield from (Used(role, column) for role, column in (("query_id", name), ("query", text)) if column)
     for row in contents.rows:
-        key = ItemKey(text_of(row.fields, *ids), text_of(row.fields, *texts))
+        key = ItemKey(plain(row.fields.get(name)), plain(row.fields.get(text)))
         if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
         else:
-            yield FoundQuery(key, row.where, _metadata(row, used))
+            yield FoundQuery(key, row.where, _metadata(row))
 
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Documents with their metadata; one without an identifier gets one made from its text, and vectors are dropped."""
+    """Documents with their metadata, without vectors; one without an identifier gets one made from its text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
-    if "vector" in contents.columns:
-        yield FileRemark("the field vector was dropped: a document here is its text")
-    ids, texts = _names_of(contents, "doc", _IDS), _names_of(contents, "text", _TEXTS)
-    titles = _names_of(contents, "title", ("title",))
-    yield from _used(contents, {"doc": ids, "text": texts, "title": titles})
+    name, others = identifier_column(contents, "doc")
+    if others:
+        yield FileRemark(
+            f"{name} identifies the documents; {' and '.join(others)}, which repeats, is kept as metadata"
+        )
+    text = text_column(contents, name)
+    title = contents.roles.get("title") or next(iter(of_role(contents.columns, "title")), "")
+    found = (("doc", name), ("text", text), ("title", title))
+    yield from (Used(role, column) for role, column in found if column)
+    joined = 0
     for row in contents.rows:
-        key = ItemKey(text_of(row.fields, *ids), text_of(row.fields, *texts))
+        value = row.fields.get(text)
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            joined += 1
+            value = "\n\n".join(value)
+        if isinstance(value, (list, dict)):
+            kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
+            yield Refused(
+                row.where, f"{kind} as '{text}'; expected a text: say which field with --columns text=NAME"
+            )
+            continue
+        key = ItemKey(plain(row.fields.get(name)), plain(value))
         if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
         else:
-            metadata = _metadata(row, {*ids, *texts, *titles})
-            yield Document(key, row.where, text_of(row.fields, *titles), metadata)
+            yield Document(key, row.where, plain(row.fields.get(title)), _metadata(row))
+    if joined:
+        yield FileRemark(f"texts that are lists: {joined:,}, their paragraphs joined by blank lines")
 
 
-def _names_of(contents: Contents, role: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names under which a row holds a role: the one of --columns alone, or the usual ones."""
-    return (contents.roles[role],) if role in contents.roles else names
-
-
-def _used(contents: Contents, roles: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
-    """The column of each role; roles: role -> the names under which a row may hold it, the first first."""
-    for role, names in roles.items():
-        yield from (Used(role, name) for name in [name for name in names if name in contents.columns][:1])
-
-
-def _metadata(row: TableRow, used: set[str]) -> dict[str, Any]:
-    """The other fields of a row, and its own metadata; lists of numbers are vectors, and left out."""
-    metadata = table_at(row.fields, "metadata").copy()
-    for name, value in row.fields.items():
-        if name not in used and name not in _NOT_METADATA and _is_metadata(value):
-            metadata[name] = value
-    return metadata
-
-
-def _is_metadata(value: object) -> bool:
-    """Whether a value can stand in metadata: a text, a number, or a list of texts."""
-    if isinstance(value, str):
-        return bool(value.strip())
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(one, str) for one in value)
-    return isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
+def _metadata(row: TableRow) -> dict[str, Any]:
+    """The other fields of a row, and its own metadata."""
+    inner = row.fields.get("metadata")
+    own = dict(inner) if isinstance(inner, dict) else {"metadata": inner} if has_value(inner) else {}
+    return {**row.fields.rest(), **own}
 
 
 def _folded(contents: Contents) -> dict[str, str]:
@@ -168,18 +174,23 @@ def _folded(contents: Contents) -> dict[str, str]:
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
-    columns = _folded(contents)
-    roles = (("query_id", "queryid"), ("doc", "corpusid"), ("grade", "score"))
-    yield from (Used(role, columns[name]) for role, name in roles if name in columns)
-    if "score" not in columns:
+    roles = roles_of(contents.columns, contents.roles, contents.path)
+    grade = roles.get("grade", roles.get("score"))
+    query_id, document = roles.get("query_id", ""), roles.get("doc", "")
+    yield from (
+        Used(role, name)
+        for role, name in (("query_id", query_id), ("doc", document), ("grade", grade))
+        if name
+    )
+    if grade is None:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
-        query, doc = (plain(row.fields.get(columns.get(name, ""))) for name in ("queryid", "corpusid"))
+        query, doc = plain(row.fields.get(query_id)), plain(row.fields.get(document))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
-            grade = row.fields.get(columns["score"]) if "score" in columns else 1
-            yield Judgment(ItemKey(query), ItemKey(doc), grade, row.where)
+            value = 1 if grade is None else row.fields.get(grade)
+            yield Judgment(ItemKey(query), ItemKey(doc), value, row.where)
 
 
 def _candidates(contents: Contents) -> str:
@@ -197,12 +208,15 @@ def read_candidates(contents: Contents, _: Choices) -> Iterator[Item]:
     """Candidates, as metadata of the queries."""
     columns = _folded(contents)
     for row in contents.rows:
-        query = id_key(row.fields.get(columns.get("queryid", "")))
-        docs = listed(row.fields.get(columns.get("corpusids", "")))
-        if not query.id or docs is None:
-            yield Refused(row.where, "no query-id, or no list of corpus-ids")
-        else:
-            yield FoundQuery(query, row.where, {"candidates": [plain(doc) for doc in docs]})
+        yield from read_whole(row, lambda row: _one_pool(row, columns))
+
+
+def _one_pool(row: TableRow, columns: Mapping[str, str]) -> Iterator[Item]:
+    query = id_key(row.fields.get(columns.get("queryid", "")))
+    docs = listed(row.fields.get(columns.get("corpusids", "")))
+    if not query.id or docs is None:
+        raise ValueError("no query-id, or no list of corpus-ids")
+    yield FoundQuery(query, row.where, {"candidates": [plain(doc) for doc in docs]})
 
 
 @reader(

@@ -7,7 +7,6 @@ import math
 import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby, pairwise
 from typing import Any
@@ -16,10 +15,12 @@ import numpy as np
 
 from weir.core.rank_order import order_counts
 from weir.errors import BadValue
+from weir.files.column_names import fold, names
 from weir.files.formats import TREC_COLUMNS, trec_fault
 from weir.files.pickles import is_pickle
 from weir.files.runs import refuse_swapped
-from weir.plugins.importing.contents import Contents, fold, names
+from weir.plugins.importing.cells import listed, number, plain
+from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -29,12 +30,12 @@ from weir.plugins.importing.items import (
     Item,
     ItemKey,
     Judgment,
+    Member,
     Ranking,
     Refused,
-    number,
+    member_of,
+    names_document,
     objects,
-    plain,
-    python_value,
     query_items,
     ranking,
     table_at,
@@ -274,8 +275,11 @@ def read_excluded(contents: Contents, _: Choices) -> Iterator[Item]:
 
 def _answers(cells: list[str]) -> list[str]:
     """The answers in the second of two cells."""
-    answers = python_value(cells[1]) if len(cells) == 2 else None
-    return [one for one in answers if isinstance(one, str)] if isinstance(answers, (list, tuple)) else []
+    try:
+        answers = listed(cells[1]) if len(cells) == 2 else None
+    except ValueError:
+        return []
+    return [one for one in answers or [] if isinstance(one, str)]
 
 
 @reader(
@@ -470,7 +474,7 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
     """A run for each subset and split, by score: the file is not sorted."""
     name = plain(table_at(contents.value, "mteb_model_meta").get("model_name")).replace("/", "__")
     name = name or contents.stem
-    subsets = {key: value for key, value in table_at(contents.value).items() if key != "mteb_model_meta"}
+    subsets = {key: contents.value[key] for key in table_at(contents.value) if key != "mteb_model_meta"}
     parts = _parts(subsets)
     if len(parts) > 1:
         yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
@@ -514,45 +518,24 @@ def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
 # Lists of documents by query, as identifiers, pairs or objects.
 
 
-@dataclass(frozen=True)
-class ListedDocument:
-    """A member of a list: its identifier, and the number beside it, None where there is none."""
-
-    id: str
-    number: float | None = None
-
-
-def listed_document(member: object) -> ListedDocument | None:
-    """The document of a member of a list: an identifier, [identifier, number] or an object; None for anything else."""
-    name, value = plain(member), None
-    if isinstance(member, dict):
-        roles = names().roles
-        doc_names = {name for tier in roles["doc"] for name in tier} | {"id", "corpusid"}
-        number_names = {name for role in ("score", "grade") for tier in roles[role] for name in tier}
-        name = text_of(member, *(key for key in member if fold(key) in doc_names))
-        value = next((number(one) for key, one in member.items() if fold(key) in number_names), None)
-    elif isinstance(member, list):
-        value = number(member[1]) if len(member) == 2 and isinstance(member[1], (int, float)) else None
-        name = "" if value is None else plain(member[0])
-    return ListedDocument(name, value) if name else None
-
-
 def _is_lists(value: object) -> bool:
     """Whether it is {query: [document, ...]}, and no list under a name that says what it holds."""
     if not isinstance(value, dict) or not any(value.values()):
         return False
-    field_names = {name for tiers in names().roles.values() for tier in tiers for name in tier}
-    field_names |= names().containers
+    field_names = names().every() | names().containers
     return all(
-        isinstance(row, list) and fold(query) not in field_names and all(map(listed_document, row))
+        isinstance(row, list) and fold(query) not in field_names and all(map(names_document, row))
         for query, row in value.items()
     )
 
 
-def _lists(contents: Contents) -> dict[str, list[ListedDocument]]:
+def _lists(contents: Contents) -> dict[str, list[Member]]:
     if not _is_lists(contents.value):
         raise BadValue(f"{contents.path}: no lists by query; expected {{query: [document, ...]}}")
-    return {query: [one for one in map(listed_document, row) if one] for query, row in contents.value.items()}
+    members = {
+        query: [member_of(one, contents.roles) for one in row] for query, row in contents.value.items()
+    }
+    return {query: [one for one in row if one is not None] for query, row in members.items()}
 
 
 @reader(
@@ -583,8 +566,9 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings in the order of the lists."""
     for query, row in _lists(contents).items():
-        docs = [ItemKey(one.id) for one in row]
-        yield ranking(ItemKey(query), docs, f"query {query}", [one.number for one in row])
+        for one in row:
+            yield from one.document(f"query {query}")
+        yield ranking(ItemKey(query), [one.key for one in row], f"query {query}", [one.number for one in row])
 
 
 @reader("list-qrels", "relevant documents as lists by query")
@@ -593,6 +577,7 @@ def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     for query, row in _lists(contents).items():
         for one in row:
             grade = 1 if one.number is None else one.number
-            yield Judgment(ItemKey(query), ItemKey(one.id), grade, f"query {query}")
+            yield from one.document(f"query {query}")
+            yield Judgment(ItemKey(query), one.key, grade, f"query {query}")
         if not row:
             yield Refused(f"query {query}", "no relevant document")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weir.plugins.importing.contents import Contents, TableRow, fold, names
+from weir.files.column_names import fold, names
+from weir.plugins.importing.cells import number, plain
+from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import document_key, sources
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
 from weir.plugins.importing.items import (
@@ -19,9 +21,7 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     at,
-    number,
     objects,
-    plain,
     ranking,
     table_at,
     text_of,
@@ -37,15 +37,15 @@ _QUERY_IDS = ("qid", "query_id", "q_id", "topic_id", "id", "_id")
 _QUERY_TEXTS = ("question", "query", "query_text", "text")
 _DOC_IDS = ("docid", "doc_id", "document_id", "docno", "pid", "passage_id", "psg_id", "_id", "id")
 _TEXTS = ("text", "contents", "content", "passage", "body")
-_OF_MEMBERS = {*_DOC_IDS, *_TEXTS, "title", "score", "rank", "qid"}
 _ANSWERS = "answers"
 
 
 @dataclass(frozen=True)
 class _Answered:
-    """A query and what was returned for it: where it stands, its fields and the field with its documents."""
+    """A query and what was returned: where it stands, its name beside it, its fields, the field with documents."""
 
     where: str
+    name: str
     fields: Mapping[str, Any]
     field: str
 
@@ -57,9 +57,8 @@ class _Answered:
     def key(self) -> ItemKey:
         """The query: by its own fields, by those of an object `query`, or by the `qid` of its documents."""
         inner = table_at(self.fields, "query")
-        fields = inner or self.fields
-        name = text_of(self.fields, *_QUERY_IDS) or text_of(inner, *_QUERY_IDS)
-        text = text_of(inner, "text", "query") or text_of(fields, *_QUERY_TEXTS)
+        name = self.name or text_of(self.fields, *_QUERY_IDS) or text_of(inner, *_QUERY_IDS)
+        text = text_of(inner, "text", "query") if inner else text_of(self.fields, *_QUERY_TEXTS)
         own = {plain(one.get("qid")) for one in self.documents} - {""}
         return ItemKey(name or (own.pop() if len(own) == 1 else ""), text)
 
@@ -73,19 +72,17 @@ def _is_returned(member: object) -> bool:
 
 def _answered(contents: Contents) -> list[_Answered]:
     """The queries of a file with what was returned; [] where some hold judgments, or no such list."""
-    rows = list(contents.rows)
+    rows = [(row.where, "", row.fields) for row in contents.rows]
     value = contents.value
     if isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values()):
-        rows = [TableRow(f"query {name}", {"qid": name, **one}) for name, one in value.items()]
+        rows = [(f"query {name}", name, value[name]) for name in value]
     answered = []
-    judged = {name for role in ("relevant", "grade") for tier in names().roles[role] for name in tier}
-    for row in rows:
-        field = next((name for name in _LISTS if isinstance(row.fields.get(name), list)), "")
-        if not field or not judged.isdisjoint(map(fold, row.fields)):
+    judged = names().every("relevant", "grade")
+    for where, name, fields in rows:
+        field = next((name for name in _LISTS if isinstance(fields.get(name), list)), "")
+        if not field or not judged.isdisjoint(map(fold, fields)) or not all(map(_is_returned, fields[field])):
             return []
-        if not all(map(_is_returned, row.fields[field])):
-            return []
-        answered.append(_Answered(row.where, row.fields, field))
+        answered.append(_Answered(where, name, fields, field))
     return answered if any(one.documents for one in answered) else []
 
 
@@ -99,7 +96,6 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with their answers, documents that have texts, and rankings: by rank where ranks are, else as listed."""
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
-    lost: dict[str, None] = {}
     for one in answered:
         key = one.key()
         if key == ItemKey():
@@ -109,34 +105,18 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
         yield FoundQuery(key, one.where, {_ANSWERS: answers} if isinstance(answers, list) and answers else {})
         documents = one.documents
         places = [number(member.get("rank")) for member in documents]
-        ranks = tuple(place for place in places if place is not None)
+        ranks = tuple(sorted(place for place in places if place is not None))
         if len(ranks) == len(documents):
-            documents = [
-                member for _, member in sorted(zip(ranks, documents, strict=True), key=lambda p: p[0])
-            ]
-            ranks = tuple(sorted(ranks))
+            order = sorted(range(len(documents)), key=lambda n: places[n] or 0.0)
+            documents = [documents[n] for n in order]
         else:
             ranks = ()
         keys = [ItemKey(text_of(member, *_DOC_IDS), text_of(member, *_TEXTS)) for member in documents]
         for doc, member in zip(keys, documents, strict=True):
             if doc.text:
                 yield Document(doc, one.where, plain(member.get("title")))
-        docs = [ItemKey(doc.id) for doc in keys]
-        yield ranking(
-            key, docs, one.where, [number(member.get("score")) for member in documents], ranks=ranks
-        )
-        used = {one.field, "query", _ANSWERS, *_QUERY_IDS, *_QUERY_TEXTS}
-        lost |= dict.fromkeys(name for name in one.fields if name not in used)
-        lost |= dict.fromkeys(
-            f"{one.field}.{name}" for member in documents for name in member if name not in _OF_MEMBERS
-        )
-    yield from _left_out(lost)
-
-
-def _left_out(lost: Iterable[str]) -> Iterator[FileRemark]:
-    listed = list(lost)
-    if listed:
-        yield FileRemark(f"fields left out: {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}")
+        scores = [number(member.get("score")) for member in documents]
+        yield ranking(key, [ItemKey(doc.id) for doc in keys], one.where, scores, ranks=ranks)
 
 
 # ----------
@@ -155,7 +135,6 @@ def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score."""
     fields = _one_object(contents)
     yield from nested_rankings(fields[_FLAG], "")
-    yield from _left_out(name for name in fields if name != _FLAG)
 
 
 def _one_object(contents: Contents) -> Mapping[str, Any]:

@@ -66,7 +66,7 @@ def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """
 
     def place(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:
-        return materialized(f"irds-{identifier}", ["irds", *key], make if fetch else None, watch)
+        return materialized(f"irds-{identifier}", ["irds", *key], make if fetch else None)
 
     judged = place(name.identifier, [name.identifier, name.fields], partial(_write_judged, name, watch))
     layout = replace(find_layout(judged), name=str(name))

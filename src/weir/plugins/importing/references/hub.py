@@ -251,7 +251,7 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
         return _make(name, revision or hub_revision(name.repository, commit), to, watch)
 
     key = ["hf", name.repository, commit, name.subset]
-    place = materialized(f"hf-{name.repository}", key, make if fetch else None, watch)
+    place = materialized(f"hf-{name.repository}", key, make if fetch else None)
     pinned = str(replace(name, revision=commit))
     return Materialized(find_layout(place), str(name), pinned, "" if is_commit else f"{name} is {pinned}")
 
@@ -344,7 +344,7 @@ def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> 
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]
     name = folder.resolve().name + (f"-{subset}" if subset else "")
     make = partial(import_request, _request(parts, paths), watch=watch)
-    place = materialized(name, key, make if fetch else None, watch)
+    place = materialized(name, key, make if fetch else None)
     return Materialized(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from weir.errors import DownloadError, StoreError
 from weir.files.atomic import storing
+from weir.files.layouts import REPORT
 from weir.files.leases import locked
-from weir.files.text_files import Watch, check_regular
-from weir.plugins.importing.importer import REPORT, ImportReport
+from weir.files.text_files import check_regular
+from weir.plugins.importing.importer import ImportReport
 from weir.settings import settings
 
-FORMAT = 1
+FORMAT = 2
 """The version of stored collections; another version makes them anew."""
 _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, larger ones by length and time
 
@@ -25,32 +26,26 @@ def home() -> Path:
     return settings().home / "references"
 
 
-def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None, watch: Watch) -> Path:
+def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
     """The folder of a collection, made where it is not there yet.
 
     name: part of the folder's name; key: JSON, all that decides the content; make: writes the folder, whole or not at
-    all; None where nothing may be imported. watch: is told of rows that were left out. Of several processes one makes
-    it. Raises DownloadError for what is absent and may not be imported, StoreError where the disk refuses, and what
-    `make` raises.
+    all; None where nothing may be imported. Of several processes one makes it. Raises DownloadError for what is absent
+    and may not be imported, StoreError where the disk refuses, and what `make` raises.
     """
     digest = hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "collection"
     place = home() / f"{plain}-{digest}"
-    if (place / REPORT).is_file():
-        return place
-    if make is None:
-        raise not_materialized(name)
-    with storing(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    with locked(place.with_name(f".{place.name}.lock")):
-        if not (place / REPORT).is_file():
-            for record in make(place).files:
-                if record.get("rows_refused"):
-                    first = record["refused_rows"][0]
-                    reason = f"the first: {first['where']}: {first['reason']}"
-                    watch(f"{record['file']}: {record['rows_refused']:,} rows left out, {reason}", 0, 0)
     if not (place / REPORT).is_file():
-        raise StoreError(f"{place} is missing right after it was written; is the disk failing?")
+        if make is None:
+            raise not_materialized(name)
+        with storing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        with locked(place.with_name(f".{place.name}.lock")):
+            if not (place / REPORT).is_file():
+                make(place)
+        if not (place / REPORT).is_file():
+            raise StoreError(f"{place} is missing right after it was written; is the disk failing?")
     return place
 
 

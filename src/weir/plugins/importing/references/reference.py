@@ -189,7 +189,7 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     key = ["files", files, settings, identity(documents.path) if documents else None]
     name = description.name or path.stem
     make = partial(import_request, request, watch=watch)
-    layout = find_layout(materialized(name, key, make if fetch else None, watch))
+    layout = find_layout(materialized(name, key, make if fetch else None))
     if documents is not None:
         if layout.documents is not None:
             places = f"documents in {first.name} and in {description.documents}"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, in_range
@@ -128,6 +129,7 @@ class DenseRetriever:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
+    @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> DenseSearcher:
         """Encode the corpus into the store of vectors, all that is not there; the folder notes which rows are whose.
 
@@ -235,6 +237,7 @@ class DenseSearcher:
         """The encoder, loaded when it is first needed."""
         return self.opened or self.system.encoder.load(settings().device)
 
+    @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         check_k(k)
@@ -330,6 +333,7 @@ def _encoding(loaded: LoadedEncoder) -> Iterator[tuple[Encode, EncodingBlocks]]:
 
 
 @SYSTEMS.register("dense")
+@checked
 def dense(
     model: str | object = "minilm",
     pooling: str | None = None,

@@ -1,0 +1,238 @@
+"""Public functions refuse arguments of a wrong type in one line, before they do anything."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, wraps
+from inspect import getsource, unwrap
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+
+from weir.errors import BadValue
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Words: TypeAlias = "tuple[str, tuple[ast.expr, ...]]"
+"""A type of an annotation: its name without the module, and what stands in its brackets."""
+
+_SHOWN = 60  # characters of a value
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+_ANYTHING = {"object", "Any", "T"}
+_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "None": (lambda value: value is None, "None"),
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "bool": (lambda value: type(value).__name__ in ("bool", "bool_"), "True or False"),
+    "int": (lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    "float": (lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number"),
+    "Path": (lambda value: isinstance(value, os.PathLike), "a path"),
+    "Callable": (callable, "a function"),
+    "Mapping": (lambda value: isinstance(value, Mapping), "a dict"),
+    "Iterable": (lambda value: isinstance(value, Iterable) and not _single(value), "a list"),
+    "Sequence": (lambda value: isinstance(value, Collection) and not _single(value), "a list"),
+}
+_KINDS |= {"PathLike": _KINDS["Path"], "dict": _KINDS["Mapping"]}
+_KINDS |= {"tuple": _KINDS["Sequence"], "list": _KINDS["Sequence"]}
+_FROM_DICTS = {"Corpus", "Queries"}
+_FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": int, "float": float}
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Refuse arguments of types that the function's annotations do not name, before it is called.
+
+    Whole numbers of any library count as int, numbers as float, and {id: text} as a Corpus or Queries. What an
+    annotation says of values, and not of types, the function itself checks. The function then raises BadValue as well:
+    the parameter, what was given, what is expected.
+    """
+
+    @cache
+    def parameters() -> tuple[list[_Parameter], dict[str, _Parameter], _Parameter | None]:
+        inner: Any = unwrap(function)
+        code, annotations = inner.__code__, inner.__annotations__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        every = {name: _Parameter(name, annotations.get(name, "object"), function) for name in names}
+        rest = code.co_varnames[len(names)] if code.co_flags & 4 else None  # *args
+        several = None if rest is None else _Parameter(rest, annotations.get(rest, "object"), function)
+        return [every[name] for name in names[: code.co_argcount]], every, several
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        in_order, by_name, several = parameters()
+        for place, value in enumerate(args):
+            one = in_order[place] if place < len(in_order) else several
+            if one is not None and type(value) not in one.fast:
+                new = one.taken(value)
+                if new is not value:
+                    args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]
+        for name, value in kwargs.items():
+            one = by_name.get(name)
+            if one is not None and type(value) not in one.fast:
+                kwargs[name] = one.taken(value)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def checked_fields(settings: type[T]) -> type[T]:
+    """A dataclass whose fields are checked as the arguments of a `checked` function."""
+    settings.__init__ = checked(settings.__init__)
+    return settings
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A parameter, its annotation, and the function whose module knows the names in it."""
+
+    name: str
+    annotation: str
+    function: Callable[..., object]
+
+    @cached_property
+    def types(self) -> tuple[Words, ...]:
+        return tuple(_types(ast.parse(self.annotation, mode="eval").body, self.function.__module__))
+
+    @cached_property
+    def fast(self) -> Container[type]:
+        """Types of which every value is taken as it is."""
+        names = {name for name, _ in self.types}
+        return _Everything() if names & _ANYTHING else {kind for name, kind in _FAST.items() if name in names}
+
+    def taken(self, value: object) -> object:
+        """The value as the function takes it; raises BadValue."""
+        module, names = self.function.__module__, {name for name, _ in self.types}
+        for words in self.types:
+            if _accepts(value, words, module):
+                if words[0] == "int":
+                    return int(cast("Integral", value))
+                return (
+                    value
+                    if words[0] != "float" or isinstance(value, (int, float))
+                    else float(cast("Real", value))
+                )
+        if isinstance(value, Mapping) and (found := names & _FROM_DICTS):
+            return cast("Any", _class(found.pop(), module)).of(value)
+        kind = next((words for words in self.types if words[1] and _is_kind(value, words[0])), None)
+        if kind is not None:  # a list or a dict whose elements are wrong
+            wrong = next(v for v in _elements(value) if not _accepts_element(v, kind, module))
+            raise BadValue(f"{self.name} holds {_shown(wrong)}; expected {_described((kind,), module)}")
+        raise BadValue(f"{self.name} is {_shown(value)}; expected {_described(self.types, module)}")
+
+
+class _Everything:
+    """All types."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _single(value: object) -> bool:
+    return isinstance(value, (str, bytes, Mapping))
+
+
+def _types(node: ast.expr, module: str) -> Iterable[Words]:
+    """The types that an annotation names, aliases resolved."""
+    if isinstance(node, ast.BinOp):
+        yield from _types(node.left, module)
+        yield from _types(node.right, module)
+    elif isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            yield from _types(ast.parse(node.value, mode="eval").body, module)
+        else:
+            yield ("None" if node.value is None else "object", ())
+    else:
+        base = node.value if isinstance(node, ast.Subscript) else node
+        name = base.attr if isinstance(base, ast.Attribute) else ast.unparse(base)
+        inner = node.slice if isinstance(node, ast.Subscript) else None
+        arguments = () if inner is None else tuple(inner.elts) if isinstance(inner, ast.Tuple) else (inner,)
+        if name == "Literal":
+            kinds = {type(one.value).__name__ for one in arguments if isinstance(one, ast.Constant)}
+            yield from ((kind, ()) for kind in sorted(kinds))
+        elif name in _KINDS or name in _ANYTHING:
+            yield (name, arguments if name not in ("Callable", "PathLike") else ())
+        else:
+            found = _class(name, module)
+            if found is None or isinstance(found, type):
+                yield (name, ())
+            else:  # an alias
+                text = found if isinstance(found, str) else repr(found)
+                yield from _types(ast.parse(text, mode="eval").body, module)
+
+
+@cache
+def _class(name: str, module: str) -> object:
+    """What a name of a module stands for, or would if what it imports for type checkers were there; None if unknown."""
+    import importlib
+
+    home = sys.modules[module]
+    if hasattr(home, name):
+        return cast("object", getattr(home, name))
+    for node in ast.walk(ast.parse(getsource(home))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return cast("object", getattr(importlib.import_module(node.module), alias.name))
+    return None
+
+
+def _accepts(value: object, words: Words, module: str) -> bool:
+    name, arguments = words
+    if name in _ANYTHING:
+        return True
+    if name in _KINDS:
+        return _is_kind(value, name) and all(
+            _accepts_element(v, words, module) for v in _elements(value, arguments)
+        )
+    if isinstance(value, _PLAIN):
+        return False
+    found = _class(name, module)
+    if not isinstance(found, type):
+        return True
+    try:
+        return isinstance(value, found)
+    except TypeError:  # a protocol that is for type checkers alone
+        return True
+
+
+def _is_kind(value: object, name: str) -> bool:
+    return name in _KINDS and _KINDS[name][0](value)
+
+
+def _elements(value: object, arguments: object = True) -> Iterable[object]:
+    """The elements to look at: of a list or the like, and the values of a dict."""
+    if not arguments or isinstance(value, str) or not isinstance(value, Collection):
+        return ()
+    return value.values() if isinstance(value, Mapping) else value
+
+
+def _accepts_element(value: object, words: Words, module: str) -> bool:
+    """Whether an element of a list, or a value of a dict, is of a type that stands in the brackets."""
+    return any(_accepts(value, one, module) for one in _element_types(words[1], module))
+
+
+def _element_types(arguments: Iterable[ast.expr], module: str) -> list[Words]:
+    last = [one for one in arguments if not (isinstance(one, ast.Constant) and one.value is Ellipsis)][-1:]
+    return [one for node in last for one in _types(node, module)]
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, _PLAIN) else ""
+    kind = type(value).__name__
+    text = text if value is None else f"{text} ({kind})" if text else ""
+    return text if 0 < len(text) <= _SHOWN else f"of type {kind}"
+
+
+def _described(types: Iterable[Words], module: str) -> str:
+    words = list[str]()
+    for name, arguments in types:
+        article = "an" if name[0] in "AEIOU" else "a"
+        text = _KINDS[name][1] if name in _KINDS else f"{article} {name}"
+        text += ", {identifier: text}" if name in _FROM_DICTS else ""
+        inner = _element_types(arguments, module)
+        if inner and not {one for one, _ in inner} & _ANYTHING:
+            text += f" (each {_described(inner, module)})"
+        words.append(text)
+    words = list(dict.fromkeys(words))
+    return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)

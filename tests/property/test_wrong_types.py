@@ -1,0 +1,196 @@
+"""Public functions refuse arguments of a wrong type by name, whatever the function and whatever was given."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weir
+import weir.labels
+import weir.measures
+import weir.stats
+import weir.systems
+from weir.errors import BadValue, WeirError
+
+QRELS = {f"q{n}": {"abcd"[n % 4]: 1} for n in range(12)}
+RUN = {q: ["a", "b", "c", "d"] for q in QRELS}
+SCORES = weir.evaluate(QRELS, RUN, ["nDCG@10"])
+DOCUMENTS = {"d1": "red wine", "d2": {"title": "bread", "text": "butter and wine"}}
+
+
+class Stranger:
+    """An object of no type that anything takes."""
+
+
+PLACES = (weir, weir.labels, weir.stats, weir.systems)
+FUNCTIONS = {
+    f"{place.__name__}.{name}": value
+    for place in PLACES
+    for name in dir(place)
+    if not name.startswith("_")
+    and inspect.isfunction(value := getattr(place, name))
+    and hasattr(value, "__wrapped__")
+}
+CLASSES = {
+    f"{owner.__name__}.{name}": getattr(owner, name)
+    for owner in (weir.Run, weir.Qrels, weir.Scores, weir.ResultSet, weir.labels.IntentQrels)
+    for name in ("load",)
+} | {one.__name__: one for one in (weir.Experiment, weir.Crops, weir.Measure, weir.stats.ComparisonMethod)}
+# For each word of an annotation, values of other types.
+WRONG = {
+    "str": [None, 0, 2.5, True, {"a": 1}, [], b"x", Stranger(), np.int64(3), SCORES],
+    "int": ["0.01", 2.5, True, {"a": 1}, [1], b"x", Stranger(), SCORES],
+    "float": ["0.01", True, {"a": 1}, [1], b"x", Stranger(), SCORES],
+    "bool": ["yes", 2.5, {"a": 1}, [1], Stranger(), SCORES],
+    "Scores": [None, 0, "x", QRELS, [1], Stranger()],
+}
+PARAMETERS = [
+    (label, name, word)
+    for label, function in (FUNCTIONS | CLASSES).items()
+    for name, parameter in inspect.signature(function).parameters.items()
+    for word in WRONG
+    if str(parameter.annotation) == word or str(parameter.annotation) == f"Sequence[{word}]"
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_reached(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("the network was asked"))
+
+
+def test_every_function_of_the_face_checks_its_arguments():
+    without = {
+        name
+        for place in PLACES
+        for name in dir(place)
+        if not name.startswith("_")
+        and inspect.isfunction(value := getattr(place, name))
+        and value.__module__ != "weir.systems.fused"  # fusions check their settings as the parser does
+        and not hasattr(value, "__wrapped__")
+    }
+    assert without == set()
+    assert len(FUNCTIONS) > 50
+    assert len(PARAMETERS) > 80
+
+
+@pytest.mark.parametrize(("label", "name", "word"), PARAMETERS)
+def test_a_wrong_type_is_refused_by_the_name_of_its_parameter(label, name, word):
+    function = (FUNCTIONS | CLASSES)[label]
+    parameters = inspect.signature(function).parameters.values()
+    for value in WRONG[word]:
+        places, named = list[object](), dict[str, object]()
+        for one in parameters:
+            given = value if one.name == name else None
+            if str(one.annotation).startswith("Sequence[") and one.name == name:
+                given = [value]
+            if one.kind is one.VAR_POSITIONAL and one.name == name:
+                places.append(given)
+            elif one.name == name or (one.default is one.empty and one.kind is not one.VAR_POSITIONAL):
+                if one.kind is one.KEYWORD_ONLY or not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+                    named[one.name] = given
+                else:
+                    places.append(given)
+        # The parameter is looked at first, so that nothing else is refused before it.
+        others = {key: given for key, given in named.items() if key != name}
+        with pytest.raises(BadValue) as refused:
+            function(*places, **({name: named[name]} if name in named else {}), **others)
+        text = str(refused.value)
+        assert text.count("\n") == 0
+        assert f"{name} is " in text or f"{name} holds " in text or " is None" in text, text
+        assert "expected " in text
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: weir.evaluate(SCORES, RUN), "judgments cannot be made from Scores"),
+        (lambda: weir.evaluate(QRELS, SCORES), "a run cannot be made from Scores"),
+        (lambda: weir.labels.holes(SCORES, RUN, human=QRELS), "judgments cannot be made from Scores"),
+        (lambda: weir.fuse([RUN, SCORES]), "a run cannot be made from Scores"),
+        (lambda: weir.compare(SCORES, RUN, RUN), "found Scores beside dict"),
+        (
+            lambda: weir.evaluate(QRELS, RUN, conventions={"ties": "trec"}),
+            "conventions is {'ties': 'trec'} (dict)",
+        ),
+        (
+            lambda: weir.evaluate(QRELS, RUN, [3]),
+            "measures holds 3 (int); expected a list (each a Measure or a text)",
+        ),
+        (
+            lambda: weir.compare(QRELS, RUN, RUN, method={"test": "t"}),
+            "expected a ComparisonMethod or a text",
+        ),
+        (lambda: weir.compare(QRELS, {"a": RUN, "b": RUN}, baseline=0), "baseline is 0 (int)"),
+        (lambda: weir.gate(QRELS, RUN, RUN, max_drop="0.01"), "max_drop is '0.01' (str)"),
+        (lambda: weir.gate(QRELS, RUN, RUN, max_drop={"nDCG@10": "0.01"}), "max_drop holds '0.01' (str)"),
+        (
+            lambda: weir.power(QRELS, RUN, RUN, effects=0.02),
+            "effects is 0.02 (float); expected a list (each a number)",
+        ),
+        (lambda: weir.fuse([RUN, RUN], k=2.5), "k is 2.5 (float); expected a whole number or None"),
+        (lambda: weir.parse_measure(None), "text is None; expected a text"),
+        (lambda: weir.parse_measure({}), "text is {} (dict); expected a text"),
+        (lambda: weir.Run.load(None), "path is None; expected a text or a path"),
+        (lambda: SCORES.save(3), "path is 3 (int); expected a text or a path"),
+        (
+            lambda: weir.results("x", datasets="scifact"),
+            "datasets is 'scifact' (str); expected a list (each a text)",
+        ),
+        (lambda: weir.BM25().index([1]), "corpus is [1] (list); expected a Corpus, {identifier: text}"),
+        (
+            lambda: weir.BM25().index(DOCUMENTS).search("wine", k=3),
+            "queries is 'wine' (str); expected a Queries",
+        ),
+        (lambda: weir.nDCG @ "ten", "cutoff is 'ten' (str); expected a whole number"),
+        (lambda: weir.nDCG @ True, "cutoff is True (bool); expected a whole number"),
+    ],
+)
+def test_what_was_given_and_what_is_expected_are_named(call, says):
+    with pytest.raises(WeirError) as refused:
+        call()
+    assert says in str(refused.value)
+
+
+def test_missing_and_unknown_arguments_are_python_s_own_errors():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'run'"):
+        weir.evaluate(QRELS)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        weir.evaluate(QRELS, RUN, nothing=1)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert str(weir.nDCG @ np.int64(10)) == "nDCG@10"
+    assert len(weir.fuse([RUN, RUN], k=np.int32(2))) == len(QRELS)
+    assert weir.gate(QRELS, RUN, RUN, max_drop=np.float32(0.5), measures="AP")
+
+
+@pytest.mark.parametrize(
+    "system", ["bm25", "rm3(bm25)", "rrf(bm25, rm3)", "bm25 >> score(bm25)", "chunked(bm25)"]
+)
+def test_a_system_searches_plain_dicts(system):
+    run = weir.system(system).index(DOCUMENTS).search({"q1": "wine"}, k=np.int64(5))
+    made = weir.system(system).index(weir.Corpus.of(DOCUMENTS)).search(weir.Queries.of({"q1": "wine"}), k=5)
+    assert run.to_dict() == made.to_dict() != {}
+
+
+def test_identifiers_are_sliced_as_a_list_is():
+    ids = weir.Corpus.of({str(n): "x" for n in range(9)}).ids
+    for part in (slice(3), slice(-2, None), slice(None, None, -1), slice(4, 100)):
+        assert ids[part] == list(ids)[part]
+
+
+@pytest.mark.parametrize("name", ["dense", "splade", "bm25", "cross", "llm"])
+def test_a_name_of_a_system_is_an_attribute(name):
+    import weir.systems.dense_search
+
+    assert callable(getattr(weir.systems, name))
+
+
+def test_a_path_of_any_type_names_a_file(tmp_path):
+    weir.Run.of(RUN).save(tmp_path / "run.trec")
+    assert len(weir.Run.load(Path(tmp_path / "run.trec"))) == len(weir.Run.load(str(tmp_path / "run.trec")))
