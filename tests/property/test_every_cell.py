@@ -103,7 +103,9 @@ def test_tables_are_read_as_the_csv_module_reads_them_or_refused(
     marks = {mark for row in cells for mark in ".," if mark in row[2]}
     said = None if separator == ";" and len(marks) > 1 else said
     if isinstance(outcome, str):
-        sound = said is not None and ending != "\r" and not (damage == "joined" and len(cells) > 1)
+        bare = quoting == csv.QUOTE_MINIMAL and ending == "\n" and any("\r" in row[-1] for row in cells)
+        sound = said is not None and ending != "\r" and not bare
+        sound = sound and not (damage == "joined" and len(cells) > 1)
         assert not sound, outcome
         assert "t.tsv, line " in outcome or "t.csv, line " in outcome
     else:

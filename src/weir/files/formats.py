@@ -238,9 +238,12 @@ def table_head(path: Path, tabs: bool = False) -> TableHead:
     line, _, rest = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").partition("\n")
     named = None if tabs else _NAMED_SEPARATOR.fullmatch(line.rstrip("\r"))
     line = (rest.partition("\n")[0] if named else line).rstrip("\r")
-    if "\r" in line and '"' not in line:
-        raise carriage_return(path, 1)
     separator = named[1] if named else "\t" if tabs else csv_separator(line)
+    if "\r" in line:
+        try:
+            next(csv.reader([line], delimiter=separator), [])
+        except csv.Error:
+            raise carriage_return(path, 1) from None
     return TableHead(cells_of(line, separator), separator, 2 if named else 1)
 
 
