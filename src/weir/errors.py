@@ -68,6 +68,7 @@ class FormatError(WeirError):
     """A file does not hold what it should."""
 
     def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
+        self.expected, self.line = expected, line
         where = f"{path}, line {line}" if line is not None else str(path)
         super().__init__(f"{where}: found {found}; expected {expected}")
 

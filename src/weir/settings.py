@@ -48,22 +48,26 @@ class Settings:
 def settings() -> Settings:
     """The settings of this process; raises BadValue for a WEIR_THREADS or WEIR_LEASE that is no whole number from 1."""
     home = os.environ.get("WEIR_HOME")
-    threads = os.environ.get("WEIR_THREADS")
-    lease = os.environ.get("WEIR_LEASE")
-    for name, value in (("WEIR_THREADS", threads), ("WEIR_LEASE", lease)):
-        if value is not None and not (value.isdecimal() and int(value) > 0):
-            raise BadValue(f"{name} is '{value}'; expected a whole number from 1")
+    threads, lease = _whole_number("WEIR_THREADS"), _whole_number("WEIR_LEASE")
     return Settings(
         home=Path(home) if home else Path.home() / ".cache" / "weir",
-        threads=int(threads) if threads else available_cores(),
+        threads=threads or available_cores(),
         mirror=os.environ.get("WEIR_MIRROR") or None,
         api_budget=os.environ.get("WEIR_API_BUDGET") or None,
         api_price=os.environ.get("WEIR_API_PRICE") or None,
         api_rate=os.environ.get("WEIR_API_RATE") or None,
         llm=os.environ.get("WEIR_LLM") or None,
         device=os.environ.get("WEIR_DEVICE") or "auto",
-        lease=float(lease) if lease else 60.0,
+        lease=float(lease or 60),
     )
+
+
+def _whole_number(variable: str) -> int | None:
+    """What an environment variable holds, None where it is not set; raises BadValue for no whole number from 1."""
+    given = os.environ.get(variable)
+    if given is not None and not (given.isdecimal() and len(given) < 10 and int(given) > 0):
+        raise BadValue(f"{variable} is '{given[:40]}'; expected a whole number from 1 to 999999999")
+    return None if given is None else int(given)
 
 
 def use_device(device: str) -> None:
@@ -125,10 +129,7 @@ DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
 
 def unpacked_times() -> int:
     """WEIR_MAX_UNPACKED, else UNPACKED_TIMES; raises BadValue for no whole number from 1."""
-    given = os.environ.get("WEIR_MAX_UNPACKED") or str(UNPACKED_TIMES)
-    if not (given.isdecimal() and 0 < int(given) < 1 << 31):
-        raise BadValue(f"WEIR_MAX_UNPACKED is '{given}'; expected a whole number from 1")
-    return int(given)
+    return _whole_number("WEIR_MAX_UNPACKED") or UNPACKED_TIMES
 
 
 def hub_cache() -> Path:
@@ -167,7 +168,7 @@ NO_MEMORY = re.compile(r"out of memory|(?:can.t|cannot|could not|failed to) allo
 """How torch, OpenVINO and C++ say in an error of Python that there is no memory."""
 ASSUMED_MEMORY_BYTES = 8 << 30
 """Of a machine that does not say how much memory it has."""
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
+SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
 CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 """By version: where its groups stand below /sys/fs/cgroup, and the file with the limit of one."""
 
@@ -201,7 +202,7 @@ def size_of(text: str) -> int:
     if match is not None:
         size = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
     if size < 1 << 20:
-        raise BadValue(f"'{text}' is no size of memory; expected such as 4G or 512M")
+        raise BadValue(f"'{text[:40]}' is no size of memory; expected such as 4G or 512M")
     return size
 
 

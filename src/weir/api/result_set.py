@@ -15,7 +15,9 @@ from weir.core.scores import Note
 from weir.core.tables import Table, csv_text, notebook_html, written
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.files.atomic import write_text
+from weir.files.json_record import parse_json
 from weir.files.paths import path_of
+from weir.files.text_files import read_bytes
 from weir.measures.measure import canonical_name
 
 if TYPE_CHECKING:
@@ -165,7 +167,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
         try:
-            values = json.loads(path_of(path).read_text(encoding="utf-8"))
+            values = parse_json(read_bytes(path_of(path)), path)
             of = _kind(values["weir"]).of
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)

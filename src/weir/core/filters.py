@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.expressions import syntax_tree
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, UnknownName
 
@@ -358,7 +359,7 @@ def parse_filter(text: str) -> DocumentFilter:
 
 def _tree(text: str) -> ast.expr:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _no_filter(text) from None
 

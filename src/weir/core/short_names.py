@@ -6,6 +6,8 @@ import ast
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from weir.core.expressions import syntax_tree
+
 _LONGEST = 1000  # characters of a name that is looked into
 
 
@@ -48,7 +50,7 @@ def _tree(name: str) -> ast.expr | None:
     if len(name) > _LONGEST or "#" in name or not name.isprintable():
         return None
     try:
-        tree = ast.parse(name.strip(), mode="eval").body
+        tree = syntax_tree(name)
         _label(tree, (), False)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -357,7 +357,7 @@ class Experiment:
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
         path = path_of(path)
-        table = read_toml(path, "an experiment file")
+        table = read_toml(path, "an experiment file", pipes=True)
         keys = ("datasets", "systems", "measures", "k")
         for key in table:
             if key not in keys:
@@ -494,8 +494,8 @@ class Experiment:
         for part in (part for system in systems for part in parts_of(system)):
             if isinstance(part, Fetched):
                 part.fetch()
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 0 < self.k < 1 << 31:
+            raise BadValue(f"k is {str(self.k)[:40]}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):

@@ -13,10 +13,10 @@ from weir.core.rounding import count
 from weir.core.run import Run
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, FormatError, UnknownName
-from weir.experiment.results import ResultCell, cell_collection, stages_of
+from weir.errors import BadValue, UnknownName
+from weir.experiment.results import ResultCell, as_weir_writes_it, cell_collection, stages_of
 from weir.experiment.stage_store import StageCache
-from weir.experiment.stages import RECORD, Stage, changes
+from weir.experiment.stages import Stage, changes
 from weir.models.chat import recorded_chat
 from weir.models.verdicts import VerdictKind
 from weir.systems.compose import Pipeline
@@ -78,8 +78,8 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
     """What every model behind some cells was asked; raises FormatError for a record of another layout."""
     uses = []
     for cell in cells:
-        for folder, record in stages_of(cell):
-            try:
+        for _, record in stages_of(cell):
+            with as_weir_writes_it(cell):
                 for use in record.facts.get("services", []):
                     if "verdicts" not in use:
                         continue
@@ -102,8 +102,6 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
                             int(use.get("flagged", 0)),
                         )
                     )
-            except (ValueError, TypeError, KeyError, AttributeError):
-                raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
     return uses
 
 

@@ -25,6 +25,7 @@ from weir.core.scores import Row, Scores
 from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import UNPORTABLE, write_json
 from weir.files.integrity import Checksum, checksums_read, verify_files
+from weir.files.json_record import parse_json
 from weir.files.text_files import check_record
 from weir.measures import Measure
 from weir.models.hardware import package_version
@@ -383,7 +384,7 @@ def read_record(path: Path) -> Record:
 def parse_record(data: bytes, path: Path | str) -> Record:
     """The record that the bytes of a file hold; raises as `read_record`, naming the path."""
     try:
-        value = json.loads(data.decode("utf-8"))
+        value = parse_json(data, path)
         if not isinstance(value, dict):
             raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected a record of weir run")
         if value.get("format") != FORMAT:
@@ -406,7 +407,11 @@ def parse_record(data: bytes, path: Path | str) -> Record:
         parts = (record.declared, record.made, record.cost, record.facts, record.made.get("packages", {}))
         if not all(isinstance(part, dict) for part in parts):
             raise TypeError("a part of it is no table")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if any("\0" in folder for _, folder in record.inputs):
+            raise ValueError("an input whose name no folder has")
+    except FormatError as error:
+        raise StoreError(str(error)) from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise StoreError(f"{path}: damaged ({type(error).__name__}: {error})") from None
     return record
 

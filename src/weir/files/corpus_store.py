@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import warnings
 import zlib
@@ -34,6 +33,7 @@ from weir.files.integrity import (
     write_sealed,
 )
 from weir.files.json_files import parse_block
+from weir.files.json_record import read_json
 from weir.files.layouts import CollectionPart
 from weir.files.leases import locked
 from weir.files.records import duplicate, read_documents
@@ -699,8 +699,8 @@ def _record(place: Path) -> dict[str, Any] | None:
     try:
         about = read_sealed(path)
     except StoreError:
-        with suppress(OSError, ValueError, RecursionError):  # the first version did not seal its records
-            record = json.loads(path.read_text(encoding="utf-8"))
+        with suppress(OSError, FormatError):  # the first version did not seal its records
+            record = read_json(path)
             if isinstance(record, dict) and record.get("format") == 1 and SEAL not in record:
                 return None
         raise

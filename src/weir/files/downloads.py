@@ -29,9 +29,17 @@ from urllib.parse import quote, urljoin
 
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, write_text
+from weir.files.json_record import parse_json
 from weir.files.leases import locked
 from weir.files.text_files import check_members, check_unpacked
-from weir.settings import DESCRIPTION_BYTES, DESCRIPTION_SECONDS, hub_endpoint, hub_offline, secret
+from weir.settings import (
+    DESCRIPTION_BYTES,
+    DESCRIPTION_SECONDS,
+    IMPORT_BYTES,
+    hub_endpoint,
+    hub_offline,
+    secret,
+)
 
 # Unpacks a zip from elsewhere without trusting it.
 
@@ -63,10 +71,7 @@ def extract(archive: Path, to: Path) -> None:
                 targets = [PurePosixPath(*t.parts[1:]) for t in targets]
             unpacked = sum(m.file_size for m in members)
             check_unpacked(archive, unpacked)
-            free = shutil.disk_usage(next(p for p in (to, *to.parents) if p.exists())).free
-            if unpacked > free:
-                room = f"needs {unpacked:,} bytes, {free:,} are free"
-                raise StoreError(f"cannot unpack {archive.name} into {to}: {room}")
+            _require_disk(unpacked, to, f"unpack {archive.name} into {to}")
             with atomic_dir(to) as folder:
                 for member, target in zip(members, targets, strict=True):
                     path = folder / target
@@ -75,6 +80,13 @@ def extract(archive: Path, to: Path) -> None:
                         shutil.copyfileobj(stream, file, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise FormatError(archive, f"a damaged zip ({error})", "a whole one; fetch it again") from None
+
+
+def _require_disk(size: int, to: Path, doing: str) -> None:
+    """Raise StoreError where a disk has less room than what is to be written there."""
+    free = shutil.disk_usage(next(p for p in (to, *to.parents) if p.exists())).free
+    if size > free:
+        raise StoreError(f"cannot {doing}: needs {size:,} bytes, {free:,} are free")
 
 
 def _refusal(member: zipfile.ZipInfo) -> str:
@@ -137,7 +149,7 @@ class Patience:
     attempts: int = 5
     pause: float = 1.0
     whole: float = math.inf
-    most: float = math.inf
+    most: float = IMPORT_BYTES
 
 
 class _TryAgainError(Exception):
@@ -183,10 +195,10 @@ class _Job:
 
     def refuse_more(self, size: int) -> None:
         """Give an address up that sends more than the file has."""
-        most = self.size or self.patience.most  # 0 where it is not known
+        most = self.patience.most if self.size is None else self.size
         if size > most:
             self.discard()
-            bound = f"the {most:,} bytes that are published" if self.size else f"{most:,} bytes"
+            bound = f"{most:,} bytes" if self.size is None else f"the {most:,} bytes that are published"
             raise _HopelessError(f"sends more than {bound}; the file was removed")
 
 
@@ -201,14 +213,16 @@ def download(
     """Fetch a file from the first of several addresses that gives it; a file that is there already is kept.
 
     What has arrived is kept in `<to>.part`, and the next call goes on from there where the server allows it.
-    checksum: as `checksum_of` knows; a file with another one is removed. size: bytes expected; an address that
-    sends more is given up. progress is called with (bytes so far, bytes in all or None). Raises DownloadError,
-    saying for each address what was wrong, and StoreError when the disk refuses.
+    checksum: as `checksum_of` knows; a file with another one is removed. size: bytes expected, as `known_size` takes
+    them; an address that sends more, or more than `Patience.most` where that is not known, is given up. progress is
+    called with (bytes so far, bytes in all or None). Raises DownloadError, saying for each address what was wrong, and
+    StoreError when the disk refuses or has too little room.
     """
-    job = _Job(to, checksum, size, progress, patience or Patience())
+    job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
         if to.exists() and (checksum is None or checksum_of(to, checksum) == checksum):
             return
+        _require_disk((job.size or 0) - job.have(), to, f"fetch {to.name}")
         reasons = []
         for url in urls:
             address = url if isinstance(url, Address) else Address(url)
@@ -223,6 +237,11 @@ def download(
                 job.note.unlink(missing_ok=True)
             return
     raise DownloadError(f"could not fetch {to.name}; " + ("; ".join(reasons) or "no address is known"))
+
+
+def known_size(described: object) -> int | None:
+    """A length in bytes that somebody describes; None where it is no positive whole number, or that of no file."""
+    return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
@@ -457,10 +476,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file of a revision: its path there, its length in bytes, and its checksum, "sha256:..." or "git:..."."""
+    """A file of a revision: its path there, its checksum, "sha256:..." or "git:...", and its length in bytes.
+
+    bytes: as `known_size` has it.
+    """
 
     path: str
-    bytes: int
+    bytes: int | None
     checksum: str
 
 
@@ -491,14 +513,15 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
         answer = Path(folder) / "revision.json"
         try:
             download([address], answer, patience=_API)
-            description = json.loads(address.masked(answer.read_text(encoding="utf-8")))
+            data = answer.read_text(encoding="utf-8")
+            description = parse_json(address.masked(data).encode("utf-8"), "what the hub says of it")
         except DownloadError as error:
             meaning = next((text for status, text in _MEANINGS.items() if f": {status} " in str(error)), "")
             reason = str(error).partition("; ")[2] or str(error)
             raise DownloadError(
                 f"{shown}: {meaning or f'the request to the hub failed ({reason})'}"
             ) from None
-        except (ValueError, RecursionError):
+        except (ValueError, FormatError):
             no_json = f"{hub_endpoint()} answered with something that is no JSON"
             raise DownloadError(f"{shown}: {no_json}") from None
     try:
@@ -524,11 +547,13 @@ def _authorised(url: str) -> Address:
 def _hub_file(description: Mapping[str, Any]) -> HubFile | None:
     """A file of the description; None for one whose name would lead outside."""
     path, large = str(description["rfilename"]), description.get("lfs")
+    if "\0" in path:
+        raise ValueError(path)
     if path.startswith("/") or path[1:2] == ":" or "\\" in path or ".." in path.split("/"):
         return None
     if large:
         digest = str(large["sha256"])
         if not _SHA256.fullmatch(digest):
             raise ValueError(digest)
-        return HubFile(path, int(large["size"]), f"sha256:{digest}")
-    return HubFile(path, int(description["size"]), f"git:{description['blobId']}")
+        return HubFile(path, known_size(large.get("size")), f"sha256:{digest}")
+    return HubFile(path, known_size(description.get("size")), f"git:{description['blobId']}")

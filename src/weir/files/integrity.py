@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import write_json
-from weir.files.text_files import check_record
+from weir.files.json_record import read_json
 
 # Arrays in files of numpy's format, read so that whatever such a file holds ends in an array or in a StoreError.
 
@@ -132,6 +132,8 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
     """Checksums of files from a JSON object; raises StoreError for anything else."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
+    if odd := next((name for name in value if "\0" in name), None):
+        raise StoreError(f"a checksum of the file {odd[:80]!r}, a name that no file has")
     return {str(name): Checksum.read(one) for name, one in value.items()}
 
 
@@ -163,16 +165,13 @@ def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) 
 def read_sealed(path: Path) -> dict[str, Any]:
     """What `write_sealed` wrote; raises StoreError, naming the file, where it is missing, changed or no JSON."""
     try:
-        check_record(path)
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path)
     except FormatError as error:
         raise StoreError(str(error)) from None
     except OSError as error:
         if is_shortage(error):
             raise
         raise StoreError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"{path}: damaged ({str(error)[:80]})") from None
     if not isinstance(facts, dict) or facts.pop(SEAL, None) != _checksum(facts):
         raise StoreError(f"{path}: changed since it was written, or of another version of weir")
     return facts

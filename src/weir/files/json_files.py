@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from weir.core.qrels import Origins
 from weir.core.strings import Bytes, Strings, first_repeated
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files.column_names import Kind, origin_column, rank_column, three_columns
+from weir.files.json_record import json_fault, require_values
 from weir.files.parsers import (
     BLOCK_ROWS,
     LongIdentifierError,
@@ -38,7 +39,7 @@ from weir.files.parsers import (
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes, require_room
 from weir.kernels.jit import available, is_compiled
-from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES, require_memory
+from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
 
 # JSON lines in blocks: one object on each line, lines end at "\n" and nowhere else.
 
@@ -113,13 +114,6 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
         i = next(i for i, row in enumerate(records.rows) if not isinstance(row, dict))
         raise _no_object(name, repr(records.rows[i]).encode(), records.line(i))
     return records
-
-
-def json_fault(error: Exception) -> str:
-    """Why a text is no JSON, where Python's own words are about Python."""
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 
 def _no_object(name: object, line: bytes, number: int, reason: str = "") -> FormatError:
@@ -351,17 +345,6 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
             shown = f"{json.dumps(row[document])[:40]} for query '{query}', document '{document}'"
             raise FormatError(path, shown, "a number")
     return cast("dict[str, dict[str, float]]", rows)
-
-
-_VALUE_BYTES = 200
-"""What a value of JSON takes in Python for each of the marks around it, by the worst of a dozen shapes."""
-
-
-def require_values(path: Path, text: bytes | str, remedy: str) -> None:
-    """Raise BadValue where memory may not hold the values of a file's JSON, by the marks around them."""
-    marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
-    values = sum(text.count(mark) for mark in marks)
-    require_memory(2 * len(text) + _VALUE_BYTES * values, f"reading {path} whole", remedy)
 
 
 def whole_json(path: Path) -> bytes:

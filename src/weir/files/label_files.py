@@ -15,7 +15,8 @@ from weir.errors import BadValue, FormatError
 from weir.files.column_names import is_label, origin_column, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
-from weir.files.json_files import json_fault, json_rows, whole_json
+from weir.files.json_files import json_rows, whole_json
+from weir.files.json_record import json_fault
 from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
-from weir.files.text_files import check_members, check_regular, check_unpacked, read_toml
+from weir.files.json_record import read_json
+from weir.files.text_files import check_members, check_regular, check_unpacked, named_file, read_toml
 
 # Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
 #
@@ -37,10 +37,11 @@ _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """One file of a collection: on disk, or a member of a zip."""
+    """One file of a collection: on disk, or a member of a zip; within: the folder that names it, or has it."""
 
     path: Path
     member: str | None = None
+    within: Path | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
@@ -127,12 +128,13 @@ def find_layout(path: Path) -> CollectionLayout:
         raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     check_regular(path)
     if path.is_dir():
-        files = {p.name: CollectionPart(p) for p in path.iterdir() if p.is_file()}
+        files = {p.name: CollectionPart(p, within=path) for p in path.iterdir() if p.is_file()}
         folder = path / "qrels"
         parts = folder.iterdir() if folder.is_dir() else ()
-        layout = _layout(path, files, {p.name: CollectionPart(p) for p in parts if p.is_file()})
+        layout = _layout(path, files, {p.name: CollectionPart(p, within=path) for p in parts if p.is_file()})
         if ABOUT in files:
-            layout = _from_toml(path / ABOUT, layout)
+            own = f"files of its own folder; {path / ABOUT} as the collection may name others"
+            layout = _from_toml(path / ABOUT, layout, own)
     elif path.suffix == ".toml":
         layout = _from_toml(path, CollectionLayout(path, None, None, {}))
     else:
@@ -170,8 +172,8 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     folders = dict.fromkeys(folder for part in parts for folder in list(part.path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-            for record in json.loads(report.read_bytes())["files"]:
+        with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
+            for record in read_json(report)["files"]:
                 if count := record.get("rows_refused"):
                     first = record["refused_rows"][0]
                     yield (
@@ -203,8 +205,11 @@ def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> Collection
     return next((files[n + end] for n in names for end in ("", ".gz") if n + end in files), None)
 
 
-def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
-    """The layout with what a TOML file says of it; raises FormatError for a key or a value that no such file has."""
+def _from_toml(path: Path, layout: CollectionLayout, inside: str = "") -> CollectionLayout:
+    """The layout with what a TOML file says of it; inside: as `named_file` takes it, which raises too.
+
+    Raises FormatError for a key or a value that no such file has.
+    """
     keys = read_toml(path, "keys documents, queries, qrels")
     qrels = keys.pop("qrels", {})
     if isinstance(qrels, str):
@@ -221,9 +226,11 @@ def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
         if keys.get(key, "") not in ("", *words):
             expected = " or ".join(f"'{word}'" for word in words)
             raise FormatError(path, f"{key} = '{keys[key]}'", f"{key} = {expected}")
-    for key in ("documents", "queries"):
-        if key in keys:
-            keys[key] = CollectionPart(path.parent / keys[key])
+
+    def part(name: str) -> CollectionPart:
+        return CollectionPart(named_file(path.parent, name, path, inside), within=path.parent)
+
+    keys |= {key: part(keys[key]) for key in ("documents", "queries") if key in keys}
     if qrels:
-        keys["qrels"] = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
+        keys["qrels"] = {split: part(name) for split, name in qrels.items()}
     return replace(layout, **keys)

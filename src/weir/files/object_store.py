@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from weir.errors import BadValue, StoreError, WeirError, is_shortage, require
-from weir.settings import secret_values
+from weir.settings import RECORD_BYTES, secret_values
 
 CONNECT_SECONDS = 10
 """Seconds in which S3 has to take a connection; each request is tried several times."""
@@ -106,9 +106,13 @@ class ObjectStore:
             self.files.pipe_file(f"{self.root}/{name}", data)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of an object, None where there is none."""
+        """The bytes of an object, None where there is none; raises StoreError for more than a record has."""
         with self._reached():
             try:
+                length = self.files.size(f"{self.root}/{name}")
+                if length is not None and length > RECORD_BYTES:
+                    long = f"{length:,} bytes; expected a record, of at most {RECORD_BYTES:,}"
+                    raise StoreError(f"{self.address}/{name}: found {long}")
                 return bytes(self.files.cat_file(f"{self.root}/{name}"))
             except FileNotFoundError:
                 return None

@@ -25,7 +25,7 @@ from weir.errors import FormatError
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
-from weir.files.text_files import check_regular, check_unpacked
+from weir.files.text_files import check_regular, check_unpacked, unquoted
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
 from weir.settings import IDENTIFIER_BYTES
@@ -147,7 +147,7 @@ def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
     """Open a part; raises FormatError, while it is read too, where its packing is damaged."""
     try:
-        with part.open() as stream:
+        with unquoted(part.path, part.within), part.open() as stream:
             yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
         expected = "an undamaged file; fetch or copy it again"
@@ -283,7 +283,8 @@ def read_judgments(part: CollectionPart) -> Qrels:
     if part.member is None:
         if part.path.exists():
             check_regular(part.path)
-        return read_qrels(part.path)
+        with unquoted(part.path, part.within):
+            return read_qrels(part.path)
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
         unpacked = Path(folder) / part.name
         with reading(part) as stream, unpacked.open("wb") as file:

@@ -11,7 +11,7 @@ import sys
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias, cast
@@ -121,10 +121,45 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, a pipe or a socket, which may have no end; OSError for what is not there."""
-    mode = path.stat().st_mode
+    """Raise FormatError for a device, a pipe or a socket, which may have no end, and for a path that no file has.
+
+    OSError for what is not there.
+    """
+    try:
+        mode = path.stat().st_mode
+    except ValueError:  # a NUL, half a surrogate pair
+        raise FormatError(path, "a path with characters that no path has", "the path of a file") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise FormatError(path, "a device or a pipe", "a file")
+
+
+def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
+    """The file in a folder, or elsewhere, that another file names, which may be somebody else's.
+
+    by: the file that names it, for errors; inside: what is expected, for errors, where it has to lie in the folder.
+    Raises FormatError as `check_regular`, and for one that leads out of the folder; one that is missing is found
+    missing when it is read.
+    """
+    path = folder / name
+    with suppress(FileNotFoundError):
+        check_regular(path)
+    if inside and not path.resolve().is_relative_to(folder.resolve()):
+        raise FormatError(by, f"the file '{name}', which lies elsewhere", inside)
+    return path
+
+
+@contextmanager
+def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
+    """While a file is read: a FormatError quotes nothing of it where it lies, or its link leads, out of a folder.
+
+    Whoever named it may want it shown. folder: None where the user named the file. Raises FormatError.
+    """
+    try:
+        yield
+    except FormatError as error:
+        if folder is None or path.resolve().is_relative_to(folder.resolve()):
+            raise
+        raise FormatError(path, "something else", error.expected, error.line) from None
 
 
 def check_record(path: Path) -> None:
@@ -369,12 +404,14 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def read_toml(path: Path, expected: str) -> dict[str, Any]:
-    """What a TOML file says; expected: what it should hold, for messages.
+def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
+    """What a TOML file says; expected: what it should hold, for messages; pipes: whether it may be a pipe.
 
-    Raises FormatError for no such file, one of more than 16 MiB, and what is no TOML, nested however deeply.
+    Raises FormatError for no such file, a device, one of more than 16 MiB, and what is no TOML, nested however deeply.
     """
     try:
+        if not (pipes and is_pipe(path)):
+            check_regular(path)
         with path.open("rb") as file:
             data = file.read(TOML_BYTES + 1)
         if len(data) > TOML_BYTES:

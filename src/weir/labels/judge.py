@@ -19,8 +19,9 @@ from weir.algorithms import algorithm
 from weir.core.frames import plain
 from weir.core.qrels import MODEL, Qrels
 from weir.core.strings import Float64, Int64
-from weir.errors import BadValue, ServiceError
+from weir.errors import BadValue, FormatError, ServiceError
 from weir.files.atomic import atomic_dir, write_json, write_text
+from weir.files.json_record import read_json
 from weir.files.label_files import LABELS
 from weir.files.text_files import read_toml
 from weir.files.write import write_qrels
@@ -142,8 +143,8 @@ def judge_pairs(
     declared = judge.declared(pairs)
     if out.exists():
         earlier: Any = None
-        with suppress(OSError, ValueError, RecursionError):
-            earlier = json.loads((out / REPORT).read_text(encoding="utf-8"))
+        with suppress(OSError, FormatError):
+            earlier = read_json(out / REPORT)
         if not isinstance(earlier, dict) or earlier.get("declared") != declared:
             raise BadValue(
                 f"{out} is there already, and not from this command with these pairs and settings; give another folder"

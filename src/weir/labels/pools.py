@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from weir.core.tables import Table, table_of
 from weir.errors import BadValue, FormatError, printable
 from weir.files.atomic import atomic_dir, write_json, write_text
 from weir.files.formats import number_records, table_head
+from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
@@ -245,8 +245,8 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 def about_sheet(path: Path) -> dict[str, Any]:
     """How a sheet was made, as the file beside it says (`subject`: the collection, `names`: systems); else empty."""
-    with suppress(OSError, ValueError, RecursionError):
-        content = json.loads(path.with_name(ABOUT).read_text(encoding="utf-8"))
+    with suppress(OSError, FormatError):
+        content = read_json(path.with_name(ABOUT))
         return content if isinstance(content, dict) else {}
     return {}
 

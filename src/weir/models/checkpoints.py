@@ -21,7 +21,7 @@ from weir.algorithms import algorithm
 from weir.errors import BadValue, DownloadError, FormatError, StoreError, UnknownName, require
 from weir.files.atomic import write_json
 from weir.files.integrity import read_sealed
-from weir.files.text_files import check_record
+from weir.files.json_record import read_json
 from weir.registry import changed_settings, check_whole
 from weir.settings import hub_cache, settings
 
@@ -251,10 +251,10 @@ def _has_weights(folder: Path, variant: str) -> bool:
         return bool(graph_files(folder))
     for index in folder.rglob(f"{kind}.index.json"):
         try:
-            parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return False
-        if not all((index.parent / str(part)).is_file() for part in parts):
+            parts = set(read_json(index)["weight_map"].values())
+            if not all((index.parent / str(part)).is_file() for part in parts):
+                return False
+        except (OSError, FormatError, ValueError, KeyError, TypeError, AttributeError):
             return False
     return True
 
@@ -339,6 +339,29 @@ POOLINGS = {
 }
 ROBERTA = ("roberta", "xlm-roberta", "camembert", "mpnet")
 """Architectures whose positions start behind the number of the padding token."""
+
+
+_WHOLE_NUMBERS = (
+    *(
+        "max_position_embeddings",
+        "n_positions",
+        "pad_token_id",
+        "vocab_size",
+        "type_vocab_size",
+        "hidden_size",
+    ),
+    *("num_hidden_layers", "num_attention_heads", "n_layers", "n_heads", "decoder_start_token_id"),
+)
+_CONFIG: dict[str, tuple[str, tuple[type, ...]]] = {
+    **dict.fromkeys(_WHOLE_NUMBERS, ("a whole number", (int,))),
+    **dict.fromkeys(
+        ("model_type", "hidden_act", "activation", "position_embedding_type"), ("a text", (str,))
+    ),
+    "layer_norm_eps": ("a number", (int, float)),
+    "architectures": ("a list", (list,)),
+    "eos_token_id": ("a whole number, or several", (int, list)),
+}
+"""Entries of config.json that decide what is computed: what they are, where they are there and not null."""
 
 
 @dataclass(frozen=True)
@@ -457,14 +480,15 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """
     graph = graph_of(root, variant)
     config = read_object(folder / "config.json", needed=graph is None)
+    for name, (kind, types) in _CONFIG.items():
+        value = config.get(name)
+        fits = type(value) in types and (not isinstance(value, int) or abs(value) < 1 << 31)
+        if value is not None and not fits:
+            shown = f"{name} is {value!r:.80}, expected {kind}"
+            raise StoreError(f"{folder / 'config.json'}: {shown}; fetch the checkpoint again")
     # Tokens whose places the architecture can tell apart; 0 for no bound of its own.
     size = config.get("max_position_embeddings") or config.get("n_positions") or 0
     padding = config.get("pad_token_id") or 0
-    if not isinstance(size, int) or not isinstance(padding, int):
-        raise StoreError(
-            f"{folder / 'config.json'}: {size!r:.80} positions with padding {padding!r:.80}, expected whole numbers; "
-            "fetch the checkpoint again"
-        )
     offset = padding + 1 if str(config.get("model_type")) in ROBERTA else 0
     positions = max(size - offset, 0)
     for path in sorted(folder.glob("sentence_*_config.json")):
@@ -493,9 +517,9 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
     if not path.exists():
         return []
     try:
-        steps = json.loads(path.read_text(encoding="utf-8"))
+        steps = read_json(path)
         return [(step_kind(path, s["type"], kinds), inner_folder(folder, s["path"])) for s in steps]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, FormatError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
 
 
@@ -536,11 +560,10 @@ def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
     if not path.exists() and not needed:
         return {}
     try:
-        check_record(path)
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
     except FormatError as error:
         raise StoreError(f"{error}; fetch the checkpoint again") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error}); fetch the checkpoint again") from None
     if not isinstance(value, dict):
         raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected an object")
@@ -599,8 +622,8 @@ def fingerprint(checkpoint: Checkpoint) -> str:
         stamps, newest = _stamps(root, files)
         key = hashlib.blake2b(json.dumps([str(root), stamps]).encode("utf-8"), digest_size=16).hexdigest()
         memory = settings().home / "encoders" / f"{key}.json"
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return str(json.loads(memory.read_text(encoding="utf-8"))["fingerprint"])
+        with suppress(OSError, FormatError, KeyError, TypeError):
+            return str(read_json(memory)["fingerprint"])
         digest = hashlib.blake2b(digest_size=16)
         for path in files:
             name = path.relative_to(root).as_posix().encode("utf-8")

@@ -20,8 +20,9 @@ import numpy as np
 
 from weir.core.corpus import Queries
 from weir.core.strings import Float32, Strings
-from weir.errors import BadValue, ServiceError, StoreError
+from weir.errors import BadValue, FormatError, ServiceError, StoreError
 from weir.files.atomic import write_json
+from weir.files.json_record import read_json
 from weir.files.leases import locked
 from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
@@ -340,11 +341,11 @@ def service_probe(
 
     def stored() -> ServiceProbe | None:
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = read_json(path)
             return ServiceProbe(path, checked(record[entry]), str(record["seen"]))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableAnswerError) as error:
+        except (OSError, FormatError, ValueError, KeyError, TypeError, UnusableAnswerError) as error:
             message = f"cannot read {path}: {error}; remove it, and the probe is asked for anew"
             raise StoreError(message) from None
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from weir.core.strings import Float32, Int64
-from weir.errors import BadValue, StoreError, require
+from weir.errors import BadValue, FormatError, StoreError, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import checksums_of, checksums_read, verify_files
+from weir.files.json_record import read_json
 from weir.models.checkpoints import Checkpoint, fingerprint
 from weir.models.hardware import ComputePlace
 from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, VectorHead
@@ -440,8 +441,8 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: 
     facts = f"{fingerprint(checkpoint)} graph {GRAPH} {names} {versions} {CALIBRATION_TEXTS}"
     name = hashlib.blake2b(facts.encode("utf-8"), digest_size=16).hexdigest()
     at = settings().home / "openvino" / name
-    with suppress(OSError, ValueError, StoreError, RuntimeError):  # not there, or damaged: made again
-        verify_files(at, checksums_read(json.loads((at / SUMS).read_text(encoding="utf-8"))))
+    with suppress(OSError, FormatError, StoreError, RuntimeError):  # not there, or damaged: made again
+        verify_files(at, checksums_read(read_json(at / SUMS)))
         return core.read_model(at / "model.xml")
     texts: list[Text] = list(_texts(CALIBRATION_TEXTS))
     if "token_type_ids" in names:  # pairs of a short text and a long one, as models of pairs read

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, overload
 
 from weir.argument_types import checked
+from weir.core.expressions import syntax_tree
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.registry import Registry
 from weir.systems.compose import Pipeline, as_system
@@ -59,7 +60,7 @@ def expression_tree(text: str) -> ast.expr:
         raise BadValue(f"a system of {len(text):,} characters; expected at most {MOST_CHARACTERS:,}")
     stripped = text.strip()
     try:
-        tree = ast.parse(stripped, mode="eval").body
+        tree = syntax_tree(stripped)
         tokens = tokenize.generate_tokens(io.StringIO(stripped).readline) if "#" in stripped else ()
         comment = any(token.type == tokenize.COMMENT for token in tokens)
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):

@@ -15,7 +15,7 @@ from typing import Any
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, require
-from weir.experiment.results import ResultCell, finished_cells, stages_of
+from weir.experiment.results import ResultCell, as_weir_writes_it, finished_cells, stages_of
 from weir.experiment.stages import Stage, slug
 from weir.files.atomic import make_folder, write_json, write_text
 from weir.files.runs import read_run
@@ -117,7 +117,10 @@ def write_hub_results(
     if dataset and (hub.count("/") != 1 or not task):
         raise BadValue(f"the data set is '{dataset}'; expected ORG/NAME:TASK, such as mteb/scifact:SciFact")
     tasks = [BenchmarkTask(task, hub) if dataset else task_of(cell.collection) for cell in cells]
-    entries = [_entry(cell, task_there) for cell, task_there in zip(cells, tasks, strict=True)]
+    entries = []
+    for cell, task_there in zip(cells, tasks, strict=True):
+        with as_weir_writes_it(cell):
+            entries.append(_entry(cell, task_there))
     paths = []
     for cell, name, entry in zip(cells, _file_names(cells), entries, strict=True):
         place = _folder(folder, name, ".eval_results")
@@ -179,11 +182,13 @@ def write_mteb_results(
     systems = {cell.label or cell.system for cell in cells}
     if model and len(systems) > 1:
         raise BadValue(f"{len(systems)} systems cannot all be {model}; choose one with -s")
-    results_of_cells = [_result(cell) for cell in cells]
+    parts = []
+    for cell in cells:
+        with as_weir_writes_it(cell):
+            parts.append((_result(cell), system_revision(cell.system, cell.ranked.declared["system"])))
     paths = []
-    for cell, result in zip(cells, results_of_cells, strict=True):
+    for cell, (result, revision) in zip(cells, parts, strict=True):
         name = model or f"weir/{slug(cell.label or cell.system)}"
-        revision = system_revision(cell.system, cell.ranked.declared["system"])
         place = _folder(folder, "results", name.replace("/", "__").replace(" ", "_"), revision)
         paths.append(place / f"{slug(task_of(cell.collection).name)}.json")
         write_json(paths[-1], _with_other_splits(result, paths[-1]))
@@ -303,7 +308,9 @@ def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Pat
     for cell, name in zip(cells, _file_names(cells), strict=True):
         paths.append(_folder(folder, _set_name(cell)) / f"{name}.trec")
         run = replace(read_run(cell.run), name=cell.label or cell.system)
-        write_annotated_run(run, paths[-1], metadata_of(cell))
+        with as_weir_writes_it(cell):
+            metadata = metadata_of(cell)
+        write_annotated_run(run, paths[-1], metadata)
     return paths
 
 

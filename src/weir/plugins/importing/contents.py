@@ -16,7 +16,8 @@ from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import fold, names, of_role
 from weir.files.formats import SEMICOLON, csv_separator, decimal_points
-from weir.files.json_files import read_blocks, require_values
+from weir.files.json_files import read_blocks
+from weir.files.json_record import require_held, require_values
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
 from weir.plugins.importing.cells import Cells, Spelled, has_value, is_grade, number, one_of, plain, spelled
@@ -439,7 +440,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
             path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
         )
     if is_parquet:
-        batches = list(parquet_rows(path))
+        batches = list(parquet_rows(path, held=True))
         rows = tuple(row for _, batch in batches for row in batch)
         return Contents(path, "rows", rows=rows, columns=batches[0][0], roles=roles)
     text = _decoded(path, read_bytes(path))
@@ -450,6 +451,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
         return replace(_yaml(path, text), roles=roles)
     if suffix not in (".csv", ".tsv") and _begins_json(text):
         return replace(_json(path, text), roles=roles)
+    require_held(path, sum(map(text.count, ",;\t\n")), 2 * len(text), "cut it into parts")
     header, table = _table(path, text, suffix, roles)
     if header:
         by_number = {str(n): name for n, name in enumerate(header, 1) if str(n) not in header}
@@ -611,20 +613,27 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
     return _of_rows(path, rows, [row.fields for row in rows])
 
 
-def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
+_WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
+
+
+def parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
     """The columns of a table and its rows in batches; at least one, which may be without rows.
 
-    Raises FormatError for a damaged file, MissingExtra without pyarrow.
+    held: whether all batches are kept. Raises FormatError for a damaged file, BadValue where memory may not hold its
+    values, MissingExtra without pyarrow.
     """
     arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
         with parquet.ParquetFile(str(path)) as table:
-            columns, count, length = tuple(table.schema_arrow.names), 0, 0
+            columns, count, length, values = tuple(table.schema_arrow.names), 0, 0, 0
             facts = table.metadata
             check_unpacked(path, sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups)))
             for batch in table.iter_batches(_BATCH_ROWS):
                 length += batch.nbytes
                 check_unpacked(path, length)
+                nested = sum(c.nbytes for c in batch.columns if arrow.types.is_nested(c.type))
+                values = values * held + batch.num_rows * len(columns) + nested // _WORD_BYTES
+                require_held(path, values, batch.nbytes)
                 rows = batch.to_pylist()
                 yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
                 count += len(rows)

@@ -32,7 +32,9 @@ from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file
 from weir.files.downloads import extract
+from weir.files.json_record import parse_json
 from weir.files.paths import path_of
+from weir.files.text_files import check_record
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -237,7 +239,7 @@ def verify_pack(
 def unpacked(path: Path, temporary: Path) -> Path:
     """The folder of an unpacked pack; raises FormatError for what is no zip, or leads outside."""
     if not path.is_file():
-        raise FormatError(path, "a folder" if path.exists() else "no such file", _EXPECTED)
+        raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)
     extract(path, temporary / "pack")
     if (temporary / "pack" / MANIFEST).is_file():
         return temporary / "pack"
@@ -247,7 +249,8 @@ def unpacked(path: Path, temporary: Path) -> Path:
 def _manifest(root: Path, path: Path) -> dict[str, Any]:
     """The manifest of a pack; raises FormatError for one of another layout."""
     try:
-        manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        check_record(root / MANIFEST)
+        manifest = parse_json((root / MANIFEST).read_bytes(), f"{path}/{MANIFEST}")
         if manifest["weir submission"] != FORMAT:
             raise FormatError(path, f"a pack of format {manifest['weir submission']}", f"format {FORMAT}")
         files, cells = manifest["files"], manifest["cells"]

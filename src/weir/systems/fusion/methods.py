@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.expressions import syntax_tree
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings, hash_strings
 from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct
@@ -345,7 +346,7 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
     if len(text) > _LONGEST:
         raise malformed
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = syntax_tree(text)
         if isinstance(node, ast.Name):
             return node.id, {}
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:

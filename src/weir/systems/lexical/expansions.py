@@ -20,7 +20,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.json_files import read_records
-from weir.files.text_files import open_bytes
+from weir.files.text_files import check_regular, open_bytes
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens
 from weir.models.t5 import QuestionWriter
@@ -138,6 +138,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 def contents(path: Path) -> str:
     """A hash of a file; raises FormatError where it cannot be read."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
     except OSError as error:

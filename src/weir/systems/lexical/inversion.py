@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus
 from weir.core.strings import Float32, Int32, Int64, Strings, offsets
-from weir.errors import StoreError
+from weir.errors import FormatError, StoreError
 from weir.files.atomic import storing, write_json
+from weir.files.json_record import read_json
 from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
@@ -88,10 +89,10 @@ class GrowingFiles:
     def _recorded(self) -> dict[str, int]:
         """The sizes of the last commit; {} where there is none, of something else, or a file is too short."""
         try:
-            state = json.loads((self.folder / STATE).read_bytes())
+            state = read_json(self.folder / STATE)
             sizes: dict[str, int] = state["sizes"]
             whole = all((self.folder / name).stat().st_size >= size for name, size in sizes.items())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, FormatError, ValueError, KeyError, TypeError, AttributeError):
             return {}
         if not whole or state.get("about") != self.about:
             return {}

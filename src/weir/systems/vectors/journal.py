@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64, hash_strings
-from weir.errors import StoreError, StoreWarning, is_shortage
+from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
 from weir.files.atomic import atomic_dir, storing, sweep_inside, write_json
+from weir.files.json_record import read_json
 from weir.files.leases import locked
 
 T = TypeVar("T")
@@ -252,8 +253,8 @@ class Journal:
 
     def _facts(self) -> dict[str, object]:
         """What store.json says now, nothing where it cannot be read."""
-        with suppress(OSError, ValueError, RecursionError):
-            facts = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+        with suppress(OSError, FormatError):
+            facts = read_json(self.folder / FACTS)
             return facts if isinstance(facts, dict) else {}
         return {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weir.datasets.references import Materialized
-from weir.errors import BadValue, DownloadError, UnknownName, WeirError, require
+from weir.errors import BadValue, DownloadError, FormatError, UnknownName, WeirError, require
 from weir.files.atomic import write_json
+from weir.files.json_record import read_json
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import ImportReport, spill_documents, write_collection
@@ -87,8 +87,8 @@ def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
 def _document_parents() -> dict[str, str]:
     """Which data set has the documents of another, "" where none does, as far as that was looked up before."""
     try:
-        parents = json.loads((home() / "irds-documents.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        parents = read_json(home() / "irds-documents.json")
+    except (OSError, FormatError):
         return {}
     return {str(one): str(parent) for one, parent in parents.items()} if isinstance(parents, dict) else {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from weir.datasets.references import Materialized
-from weir.errors import BadValue, DownloadError
+from weir.errors import BadValue, DownloadError, FormatError
 from weir.files.atomic import storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
+from weir.files.json_record import read_json
 from weir.files.layouts import find_layout
 from weir.files.leases import locked
 from weir.files.text_files import Watch
@@ -259,8 +259,8 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
 def _records(path: Path) -> dict[str, Any]:
     """The commits of branches and tags that were looked up, by repository@revision."""
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        records = read_json(path)
+    except (OSError, FormatError):
         return {}
     return records if isinstance(records, dict) else {}
 
@@ -302,7 +302,7 @@ def _fetched(repository: str, commit: str, file: HubFile, below: Path, watch: Wa
         to.parent.mkdir(parents=True, exist_ok=True)
 
     def progress(done: int, _: int | None) -> None:
-        watch(f"fetch {file.path}", done, max(2, file.bytes))
+        watch(f"fetch {file.path}", done, max(2, file.bytes or done))
 
     download([hub_address(repository, commit, file.path)], to, file.checksum, file.bytes, progress)
     return to

@@ -11,7 +11,7 @@ from typing import Any
 from weir.datasets.references import Materialized, is_reference
 from weir.errors import FormatError, UnknownName
 from weir.files.layouts import CHOICES, CollectionPart, find_layout
-from weir.files.text_files import Watch, read_toml
+from weir.files.text_files import Watch, named_file, read_toml
 from weir.plugins.importing.contents import check_roles
 from weir.plugins.importing.importer import ImportRequest, InputFile, import_request, request_for
 from weir.plugins.importing.items import LEAST_IMPRESSIONS, Choices
@@ -87,7 +87,7 @@ def read_description(path: Path, beside: Path | None = None) -> Description:
 def request_of(path: Path) -> ImportRequest:
     """The import of all that a description names, its documents included; raises as `read_description`."""
     description = read_description(path)
-    corpus = path.parent / description.documents if description.documents else None
+    corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
     facts |= {"self_match": description.self_match, "candidates": description.candidates}
     about = {key: value for key, value in facts.items() if value}
@@ -177,9 +177,12 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
         description = Description(path, (InputFile(path),))
     first, documents = description.files[0].path, None
     if description.documents:
-        corpus = description.path.parent / description.documents
+        about = description.path
+        corpus = named_file(about.parent, description.documents, about)
         is_file = corpus.is_file() and corpus.suffix not in (".toml", ".zip")
-        documents = CollectionPart(corpus) if is_file else find_layout(corpus).need_documents()
+        documents = (
+            CollectionPart(corpus, within=about.parent) if is_file else find_layout(corpus).need_documents()
+        )
     choices = description.choices
     request = ImportRequest(
         description.files, documents.path if documents else None, choices, keep_corpus=False
