@@ -167,6 +167,7 @@ def relabel(
     the judgments together, with their origins. Raises BadValue where no query is known and for `out` beside several
     collections, and the WeirErrors of reading.
     """
+    from weir.core.dangling import dangling_notes
     from weir.core.qrels import Qrels
     from weir.core.rounding import counted
     from weir.core.scores import Note
@@ -188,6 +189,8 @@ def relabel(
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
         rows += changes
+        if subject.corpus is not None:
+            notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         uncounted = labels_of_new_queries(together, subject.need_qrels())
         if uncounted:
             where = "in no mean here" if out is None else f"in {out}, and in no mean here"

@@ -16,7 +16,7 @@ from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.scores import Scores
+from weir.core.scores import Note, Scores
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
@@ -102,15 +102,18 @@ def _scores_of_any(
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, measures)
+    remarks: tuple[Note, ...] = ()
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 
         scoring = ScoringRules.of(collection, rules)
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
+        remarks = tuple(scoring.dangling_notes(judgments))
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    return scored(used, partial(_judged, run), measures, rules, gate)
+    scores = scored(used, partial(_judged, run), measures, rules, gate)
+    return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

@@ -115,8 +115,9 @@ def holes(
     systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
     judgments = scoring.counted(qrels_from(qrels))
     study = hole_study(systems, judgments, people, by_model, parse_measure(str(measure)), rel)
+    notes = (*scoring.notes, *scoring.dangling_notes(judgments, people, by_model))
     alone = "a model alone labelled the unjudged documents: see how far it agrees with people by weir judge --judged"
-    return ResultSet("holes", (study,), scoring.notes if human is not None else (*scoring.notes, Note(alone)))
+    return ResultSet("holes", (study,), notes if human is not None else (*notes, Note(alone)))
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
@@ -283,7 +284,9 @@ def estimate(
     rankings = _rankings_by_name(runs, rules)
     estimates = estimated_scores(rankings, by_people, by_model, parse_measure(str(measure)), design)
     notes = unanswered_notes(rankings, by_people, by_model)
-    return ResultSet("estimate", tuple(estimates), (*rules.notes, *notes))
+    return ResultSet(
+        "estimate", tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
+    )
 
 
 @checked
@@ -312,10 +315,10 @@ def next_queries(
     from weir.labels.estimates import write_plan
     from weir.measures.measure import parse_measure
 
-    labels = _people(human, sheets), _labels(model)
+    labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)
     groups = _strata(strata, labels[1], collection)
     drawn = drawn_queries(
-        _rankings_by_name(runs, ScoringRules.of(collection)),
+        _rankings_by_name(runs, rules),
         labels,
         parse_measure(str(measure)),
         count,
@@ -326,7 +329,7 @@ def next_queries(
         dataset = _dataset(collection)
         texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
         write_plan(drawn, Subject("estimate", *texts), path_of(out))
-    return ResultSet("next queries", (drawn.plan,))
+    return ResultSet("next queries", (drawn.plan,), tuple(rules.dangling_notes(*labels)))
 
 
 def _labels(value: object) -> Qrels:

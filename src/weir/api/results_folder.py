@@ -72,9 +72,9 @@ class ShownResults:
             notes = (*notes, *map(Note, twin_notes(twin_systems(cells))))
         return ShownResults(cells, ResultSet("results", tuple(rows), (*notes, *map(Note, outdated), *more)))
 
-    def scores(self) -> dict[tuple[str, str], Scores]:
+    def scores(self) -> dict[tuple[str, ...], Scores]:
         """The values by query of each dataset and system, of the measures of the rows."""
-        scores: dict[tuple[str, str], Scores] = {}
+        scores: dict[tuple[str, ...], Scores] = {}
         for cell in self.cells:
             names = [
                 row.measure for row in self.rows if (row.dataset, row.system) == (cell.dataset, cell.label)

@@ -369,10 +369,10 @@ def gate_command(
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
     third = paths[2] if len(paths) == 3 else None
     allowed = {str(measure): drops.get(str(measure), max_drop) for measure in parsed} if drops else max_drop
-    sides: tuple[Any, ...] = (paths[0], paths[1], third)
+    sides: tuple[Any, Any, Any] = (paths[0], paths[1], third)
     if pairs is not None:
-        of_pairs = _by_pair(paths, pairs, conventions or DEFAULT, collections, measures)
-        sides = (paths[0], *of_pairs.values())
+        before, after = _by_pair(paths, pairs, conventions or DEFAULT, collections, measures).values()
+        sides = (paths[0], before, after)
     verdicts = gate(
         *sides, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
         common=common, fetch=fetch, conventions=conventions, collection=collections, systems=systems,

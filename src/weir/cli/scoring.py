@@ -187,6 +187,7 @@ def eval_command(
 
         notes_beside += restriction_notes(rules.dataset)
         notes_beside += collection_notes(rules.dataset, map(str, requested), drop_self)
+        notes_beside += rules.dangling_notes(judgments)
     say_notes(notes_beside, notes)
     say_left_out(Note(f"left out: {reason}") for reason in refused)
     if refused:

@@ -27,6 +27,7 @@ from weir.core.order import (
     settled,
     tie_groups,
     tied,
+    tied_beyond,
 )
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.core.tables import first_rows
@@ -234,6 +235,10 @@ class Run:
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))
+
+    def tied_beyond(self, k: int) -> NDArray[np.bool_]:
+        """Whether the k-th score of each ranking goes on beyond k."""
+        return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
         """How many answers of each query share their score with another answer to it."""

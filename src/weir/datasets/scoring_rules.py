@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from weir.core.corpus import Queries
+from weir.core.dangling import dangling_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -68,6 +69,15 @@ class ScoringRules:
     def notes(self) -> tuple[Note, ...]:
         """What each convention that is not the usual one means."""
         return tuple(map(Note, self.conventions.sentences()))
+
+    def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
+        """Notes on judgments of documents that the collection does not have; none where no documents are known."""
+        dataset = self.dataset
+        if dataset is None or dataset.layout.documents is None:
+            return []
+        flat = (one.numbered if isinstance(one, IntentQrels) else one for one in judgments if one is not None)
+        ids = dataset.corpus.ids
+        return list(dict.fromkeys(note for one in flat for note in dangling_notes(one, ids, dataset.name)))
 
     def counted(self, qrels: Judgments) -> Judgments:
         """The judgments without those of queries that nothing answers, which are in no mean."""

@@ -106,7 +106,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
 def _places(values: Sequence[object]) -> NDArray[np.float64]:
     """Ranks as doubles, NaN where a row has none."""
     numbers = (Real, np.number)
-    return np.array([float(one) if isinstance(one, numbers) else np.nan for one in values])  # type: ignore[arg-type]
+    return np.array([float(one) if isinstance(one, numbers) else np.nan for one in values])
 
 
 def qrels_from(value: object) -> Qrels:

@@ -387,9 +387,10 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
     empty = Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0, np.float64))
     judged = Judged.of(empty, qrels)
     retrieved, tied = judged.retrieved.copy(), judged.tied.copy()
+    tied_end = np.zeros(len(retrieved), np.bool_)
     columns = [(judged.query.astype(np.int64), *(judged.rank,) * 2, judged.grade, judged.first, judged.last)]
     for codes, part in parts:
-        retrieved[codes], tied[codes] = part.retrieved, part.tied
+        retrieved[codes], tied[codes], tied_end[codes] = part.retrieved, part.tied, part.tied_end
         float_rank = part.rank if part.float_rank is None else part.float_rank
         columns.append((codes[part.query], part.rank, float_rank, part.grade, part.first, part.last))
     query, rank, float_rank, grade, first, last = map(np.concatenate, zip(*columns, strict=True))
@@ -406,6 +407,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         ignored=len(numbers.others),
         float_rank=None if (float_rank == rank).all() else float_rank[order],
         stranger=min(numbers.others, default=b"").decode("utf-8", "replace"),
+        tied_end=tied_end,
     )
 
 

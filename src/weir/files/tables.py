@@ -275,7 +275,8 @@ def _ranks(column: Arrow) -> Float64 | None:
     if not (arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)):
         return None
     column = column.cast(arrow.float64(), safe=False)
-    return _values(column.fill_null(np.nan), np.float64)
+    ranks: Float64 = _values(column.fill_null(np.nan), np.float64)
+    return ranks
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:
