@@ -331,7 +331,36 @@ def open_cell(folder: Path | str) -> ResultCell:
     if (folder / RECORD).exists() or run_file(folder).exists():
         what = "rankings without scores: a part of another system, of no judgments, or a cell that is not finished"
         raise FormatError(folder, what, "a finished cell; the same weir run continues one")
+    if any(folder.glob(f"*/{SCORES}")) or any(folder.glob(f"*/*/{SCORES}")):
+        several = [cell for cell in _cells_of(folder) if cell.rows]
+        if len(several) == 1:
+            return several[0]
+        names = ", ".join(f"{cell.folder.parent.name}/{cell.folder.name}" for cell in several)
+        raise BadValue(f"{folder} holds {len(several)} results; name the folder of one: {names}")
     raise FormatError(folder, f"no {RECORD}", EXPECTED)
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run files of a folder: of a cell its own, of results on one collection those of each system.
+
+    Raises FormatError for a folder without results, BadValue for several collections or splits.
+    """
+    if (folder / RECORD).exists() or run_file(folder).exists():
+        return [run_file(folder)]
+    cells = _cells_of(folder)
+    places = list(dict.fromkeys((cell.folder.parent.name, cell.split) for cell in cells))
+    if len(places) > 1:
+        listed = ", ".join(" ".join(place) for place in places)
+        raise BadValue(f"{folder} holds rankings of {listed}; name the folder of one system on one of them")
+    return [cell.run for cell in largest_k(cells)[0]]
+
+
+def _cells_of(folder: Path) -> list[ResultCell]:
+    """The finished cells of a results folder, or of one collection in it; raises FormatError for another folder."""
+    inner = not any(folder.glob(f"*/*/{SCORES}")) and any(folder.glob(f"*/{SCORES}"))
+    place = folder.resolve()
+    cells = finished_cells(place.parent if inner else folder, unjudged=True)
+    return [cell for cell in cells if not inner or cell.folder.parent == place]
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
@@ -349,7 +378,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     Those of which that is not known come last, as they finished. unjudged: whether cells of collections that nobody has
     judged, which have no scores, are among them. Raises FormatError where there is none.
     """
-    root = Path(root)
+    root = path_of(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     order = GridOrder.read(root)
     by_folder = [list(_cells_in(folder)) for folder in folders]

@@ -440,8 +440,14 @@ def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
         raise FormatError(path, str(error), '{"query": {"document": grade}}') from None
 
 
+RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
+"""The files of rankings, and the record, in the folder of a system within results."""
+
+
 def run_name(path: Path) -> str:
-    """What a run read from a file is called: the file's name without its endings."""
+    """What a run read from a file is called: the file's name without its endings, or its folder's in results."""
+    if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
+        return path.parent.name
     name = unpacked_name(path)
     form = BY_SUFFIX.get(PurePath(name.lower()).suffix)
     for ending in form.suffixes if form else ():

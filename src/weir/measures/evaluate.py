@@ -25,7 +25,8 @@ from weir.core.run import Named, Run
 from weir.core.scores import Scores
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
 from weir.files.formats import holds_nuggets
-from weir.files.intents import read_intents
+from weir.files.frames import qrels_from
+from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
@@ -280,11 +281,14 @@ def names_of_runs(runs: Sequence[Path]) -> list[str]:
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
-def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:
-    """The judgments in a file, of intents where a measure needs them or it is a nugget bank.
+def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQrels:
+    """The judgments in a file, of intents where a measure needs them or it is a nugget bank; Qrels stay as they are.
 
-    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`.
+    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`, BadValue
+    for Qrels where intents are needed.
     """
+    if not isinstance(qrels, Path):
+        return intents_from(qrels) if any(m.by_intent for m in measures) else qrels_from(qrels)
     by_intent = any(m.by_intent for m in measures) or holds_nuggets(qrels)
     return read_intents(qrels) if by_intent else read_qrels(qrels)
 
