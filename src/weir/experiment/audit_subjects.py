@@ -26,6 +26,7 @@ from weir.experiment.results import (
     runs_in,
     unscored_candidates,
 )
+from weir.experiment.stage_store import silent
 from weir.experiment.stages import RECORD
 from weir.files.frames import qrels_from
 from weir.files.paths import path_of
@@ -151,7 +152,8 @@ def _of_files(
     judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
     runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]
-    rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
+    with silent():  # what is odd about rankings becomes findings
+        rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:
         return Subject(name, qrels=qrels, runs=rankings)
     rules = ScoringRules.of(collection)

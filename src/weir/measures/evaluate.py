@@ -7,7 +7,6 @@ conventions say otherwise. Queries of the run that nobody judged are ignored and
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +23,8 @@ from weir.core.origin import Origin
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
-from weir.files.formats import holds_nuggets, scores_rise
+from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
+from weir.files.formats import holds_nuggets
 from weir.files.frames import qrels_from
 from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels, read_run, run_name
@@ -320,13 +319,6 @@ def join_run(
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, run)
-    if scores_rise(run):
-        warnings.warn(
-            f"{run}: scores rise from rank to rank, but the highest counts as the best; if they are distances: "
-            "weir data import FILE -o DIR --as run-ranks",
-            RankingWarning,
-            stacklevel=2,
-        )
     return judged
 
 
