@@ -88,6 +88,7 @@ def test_a_measure_comes_back_under_the_name_that_was_asked_for():
     assert scores["AP(rel=1)"].mean == scores["AP"].mean == 1.0
 
 
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
 def test_eval_and_compare_call_a_run_alike(tmp_path, capsys):
     qrels, run = written(tmp_path, q__txt=QRELS, BM25__trec=TREC)
     other = tmp_path / "other.trec"
@@ -104,6 +105,7 @@ def test_stats_takes_judgments_alone(tmp_path, capsys):
     assert "judg" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
 def test_names_of_tests_and_effects_say_what_they_are(tmp_path, capsys):
     assert main(["compare", "--help"]) == 0
     assert "randomised" in capsys.readouterr().out.lower()

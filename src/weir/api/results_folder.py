@@ -307,9 +307,13 @@ def birco_of_runs(
 
     Raises FormatError and the like of reading where no file is left.
     """
+    from weir.api.given import run_paths
+    from weir.datasets.scoring_rules import judged_by
     from weir.experiment.reproduce import birco_of_files
+    from weir.files.frames import qrels_from
 
-    figures, remarks, refused = birco_of_files(Path(qrels), [Path(run) for run in runs])
+    judgments = qrels_from(judged_by(qrels)[0])
+    figures, remarks, refused = birco_of_files(judgments, Path(qrels).name, run_paths(runs))
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
     return ResultSet("official", tuple(figures), (*map(Note, remarks), *left_out)), left_out
 

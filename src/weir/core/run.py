@@ -44,7 +44,8 @@ class Run:
     queries: the queries asked (some may have an empty ranking); docs: the documents that codes refer
     to; ptr: int64[Q + 1]; doc: int32[n] (-1: a document outside `docs`, of which only the place is known);
     score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py); float_rank: int32[n] the
-    rank of each row by "trec9", where whoever read the run knew more identifiers than `docs` holds and it is another.
+    rank of each row by "trec9", where whoever read the run knew more identifiers than `docs` holds and it is another;
+    doubts: sentences on what makes another order probable, as ranks that contradict scores (see core/rank_order.py).
     """
 
     queries: Ids
@@ -55,6 +56,7 @@ class Run:
     name: str = "run"
     ties: Ties = "trec"
     float_rank: Int32 | None = None
+    doubts: tuple[str, ...] = ()
 
     @staticmethod
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:

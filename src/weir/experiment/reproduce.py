@@ -30,7 +30,7 @@ from weir.experiment.results import (
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.experiment.why import Scoring, mean, rescored
-from weir.files.runs import read_qrels, read_run
+from weir.files.runs import read_run
 from weir.measures import Measure, parse_measure
 from weir.measures.evaluate import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
@@ -212,14 +212,17 @@ class Rescored:
 # The official figures of BIRCO.
 
 
-def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str], list[str]]:
+def birco_of_files(
+    judgments: Qrels, called: str, runs: Sequence[Path]
+) -> tuple[list[BircoScore], list[str], list[str]]:
     """(the figures of each run file, what has to be said of the judgments, why files are left out).
 
+    called: the name of the judgments.
     Raises as `birco_scores` and readers where no file is left.
     """
-    judgments, names = read_qrels(qrels), dict(zip(runs, names_of_runs(runs), strict=True))
+    names = dict(zip(runs, names_of_runs(runs), strict=True))
     figures, refused = each_file(
-        runs, lambda path: birco_scores(judgments, read_run(path), qrels.name, names[path])
+        runs, lambda path: birco_scores(judgments, read_run(path), called, names[path])
     )
     return [one for scores in figures.values() for one in scores], birco_remarks(judgments), refused
 

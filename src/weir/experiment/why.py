@@ -40,7 +40,8 @@ from weir.experiment.published import (
 from weir.experiment.results import ResultCell, as_weir_writes_it, dataset_of, open_cell, shared_measures
 from weir.experiment.stages import flattened
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
-from weir.files.runs import read_qrels, read_run
+from weir.files.frames import qrels_from
+from weir.files.runs import read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 from weir.stats.score_rows import reaches, tied_cut_note
@@ -534,9 +535,9 @@ SAME_MEAN = 1e-9
 
 @dataclass(frozen=True)
 class Judgments:
-    """Where judgments come from: a file, or a collection by name or path; by default the cell's own collection."""
+    """Where judgments come from: a file or Qrels, or a collection by name or path; by default the cell's own one."""
 
-    qrels: Path | None = None
+    qrels: object = None
     collection: str | Path | Dataset | None = None
 
 
@@ -636,7 +637,7 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
     corpus = None if dataset is None else dataset.corpus
     qrels = None if dataset is None else dataset.qrels
     if judgments.qrels is not None:
-        qrels = read_qrels(judgments.qrels)
+        qrels = qrels_from(judgments.qrels)
     if qrels is None:
         if stored is None:
             have = ", ".join(r.measure for r in cell.rows)

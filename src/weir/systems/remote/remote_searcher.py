@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
+from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
+from weir.files.runs import say_order
 from weir.registry import session_only
 from weir.services.answers import (
     Request,
@@ -234,17 +236,20 @@ class RemoteSearcher:
             doc: list[Int32] = []
             score: list[Float64] = []
             requests, unknown = self._requests(queries, k), ""
+            order = OrderCounts()
             sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
             while some := list(islice(requests, READ_ANSWERS)):
                 numbers: list[int] = []
                 names: list[str] = []
                 values: list[float] = []
+                given: list[list[float]] = []
                 for request in some:
                     record = store.get(request.key)
                     if record is None:
                         continue
                     self.use.answered(record)
                     docs, scores = record["answer"]["docs"], record["answer"]["scores"]
+                    given.append(scores or [])
                     self.use.empty += not docs
                     sizes[request.number] = len(docs)
                     names += docs
@@ -253,8 +258,10 @@ class RemoteSearcher:
                 query.append(np.array(numbers, np.int32))
                 doc.append(self.corpus.ids.codes(names).astype(np.int32))
                 score.append(np.array(values, np.float64))
+                order += counts_of_scores(given)
                 lacking = np.flatnonzero(doc[-1] < 0)
                 unknown = unknown or (names[lacking[0]] if len(lacking) else "")
+            say_order(self.service.name, order)
             self._check_empty(queries, sizes)
             columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
             if unknown:
