@@ -105,8 +105,8 @@ def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str
 
 
 _LONGEST_NAME = 20  # words of an identifier: titles and names stay below
-_FEW = 12  # different grades of a scale
-_MOST = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
+_SCALE_GRADES = 12  # different grades of a scale
+_KIND_SHARE = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
 ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
@@ -121,12 +121,12 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
     if any(isinstance(value, (list, dict)) or _begins_list(value) for value in given):
         return "list"
     grades = [value for value in given if is_grade(value)]
-    if len(grades) >= _MOST * len(given):
-        few = len(set(map(plain, grades))) <= _FEW
+    if len(grades) >= _KIND_SHARE * len(given):
+        few = len(set(map(plain, grades))) <= _SCALE_GRADES
         fractions = any(not (number(value) or 0.0).is_integer() for value in grades)
         return "grade" if few or fractions else "name"
     texts = sum(is_text(value) for value in given)
-    return "text" if texts >= _MOST * len(given) else "name"
+    return "text" if texts >= _KIND_SHARE * len(given) else "name"
 
 
 def is_text(value: object) -> bool:
@@ -376,7 +376,7 @@ class Contents:
     shape: "json" (value, also of YAML or a pickle; an object is also the one row), "rows" (JSON lines, a list of
     objects, a table with a header, Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2"
     ... where lines are cut at tabs or commas). columns: all names of fields in rows. text: of lines. roles: role ->
-    column, as the user says.
+    column, as the user says. short: rows of a table with fewer cells than columns, which are blank there.
     """
 
     path: Path
@@ -386,6 +386,7 @@ class Contents:
     columns: tuple[str, ...] = ()
     text: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
+    short: int = 0
 
     @property
     def stem(self) -> str:
@@ -456,7 +457,8 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     if header:
         by_number = {str(n): name for n, name in enumerate(header, 1) if str(n) not in header}
         roles = {role: by_number.get(column, column) for role, column in roles.items()}
-        return Contents(path, "rows", rows=tuple(table), columns=header, roles=roles)
+        short = sum(len(row.fields) < len(header) for row in table)
+        return Contents(path, "rows", rows=tuple(table), columns=header, roles=roles, short=short)
     if roles and set(roles.values()) <= set(_columns(table)):
         return replace(_of_rows(path, table), roles=roles)
     return Contents(path, "lines", rows=tuple(table), text=text)

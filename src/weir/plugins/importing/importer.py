@@ -149,10 +149,14 @@ def _accounted(
         for record in each_record(source):
             record.forget()
         counts.rows += whole.count
-        for row in whole.rows:
+        for row in (
+            whole.rows if whole.shape != "lines" else ()
+        ):  # readers of lines look at their columns themselves
             if BEYOND in row.fields:
                 extra = ", ".join(map(str, row.fields[BEYOND]))[:40]
                 yield Refused(row.where, f"more cells than columns ('{extra}')")
+        if whole.short:
+            yield FileRemark(f"rows with fewer cells than columns, blank in the others: {whole.short:,}")
         for item in chosen.read(whole.sound(), choices):
             if isinstance(item, LeftOut):
                 counts.cells_left[item.field] += item.count
@@ -416,6 +420,7 @@ def write_collection(
     """
     collection = merge_files(files, spill, choices)
     for file in files:
+        file.refuse_silence()
         if not choices.allow_loss:
             file.refuse_loss()
     if not (collection.queries or collection.documents or collection.qrels or collection.runs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from weir.plugins.importing.cells import (
     spelled,
 )
 from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, roles_of
-from weir.plugins.importing.formats.lines import qrels_lines, run_lines
+from weir.plugins.importing.formats.lines import qrels_lines, rank_lines, run_lines
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -137,6 +138,7 @@ def _records(contents: Contents) -> list[TableRow]:
         for name, one in value.items():
             if "query_id" not in one:
                 rows.append(TableRow.of(f"'{name}'", {"query_id": name, **one}))
+                contents.rows[0].fields.take(name)
                 one.share(rows[-1].fields)
         return rows
     return [TableRow.of("the object", value)] if _has_role(value, "query", "query_id") else []
@@ -256,6 +258,15 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from _rows(contents, lambda *_: _returned)
 
 
+@reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
+def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
+    """Rankings by rank, of rows with named fields, of lines of three columns, or of TREC's."""
+    if contents.shape == "lines":
+        yield from rank_lines(contents)
+    else:
+        yield from _rows(contents, lambda *_: _ranked)
+
+
 def _promptfoo(contents: Contents) -> str:
     if "__expected" in contents.columns:
         return "__expected"
@@ -276,6 +287,10 @@ def _rows(
     layout, rows = _layout(contents)
     read = meaning_of(contents, layout, rows)
     yield from (Used(role, column) for role, column in layout.roles.items())
+    if within := {role: name for role, name in layout.chosen.items() if role not in layout.roles}:
+        lists = (value for row in rows for value in row.fields.values() if isinstance(value, list))
+        inner = {name for value in lists for one in value if isinstance(one, dict) for name in one}
+        yield from (Used(role, name) for role, name in within.items() if name in inner)
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
@@ -332,9 +347,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """Each query once, with the fields that nothing else took and that have one value in all its rows."""
-    queries: dict[ItemKey, tuple[str, dict[str, Any], bool]] = {}
+    queries: dict[ItemKey, list[tuple[TableRow, dict[str, Any], bool]]] = {}
     apart = {*layout.roles.values(), *layout.words, ""}
-    differing: Counter[str] = Counter()
     unanswerable_rows = 0
     for row in rows:
         key = layout.query(row)
@@ -353,19 +367,23 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         for role, members in lists.items():
             if docs := [doc for doc in map(plain, members) if doc.casefold() not in _NOTHING]:
                 more[role] = docs
-        where, before, unanswered = queries.setdefault(key, (row.where, dict(more), unanswerable))
-        for name in [name for name in {**before, **more} if before.get(name) != more.get(name)]:
-            before.pop(name, None)
-            differing[name] += name in more
-        queries[key] = (where, before, unanswered and unanswerable)
+        queries.setdefault(key, []).append((row, more, unanswerable))
         unanswerable_rows += unanswerable
     if queries and unanswerable_rows == len(rows) and "relevant" in layout.roles:
         name = layout.roles["relevant"]
         raise BadValue(
             f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
         )
-    for key, (where, more, unanswerable) in queries.items():
-        yield FoundQuery(key, where, more, unanswerable)
+    differing: Counter[str] = Counter()
+    for key, told in queries.items():
+        first = told[0][1]
+        kept = {
+            name: value
+            for name, value in first.items()
+            if all(more.get(name) == value for _, more, _ in told)
+        }
+        differing.update(name for _, more, _ in told for name in more if name not in kept)
+        yield FoundQuery(key, told[0][0].where, kept, all(unanswerable for _, _, unanswerable in told))
     yield from (LeftOut(name, count) for name, count in differing.items())
 
 
@@ -517,9 +535,16 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         yield FileRemark(f"{queries_alone} rows hold a query and no judgment")
 
 
-def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """A document of a ranking in each row: by score where there is one, else by rank."""
-    role = next((role for role in ("score", "rank") if role in layout.roles), "")
+def _ranked(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """A document of a ranking in each row, by rank."""
+    if "rank" not in layout.roles:
+        raise BadValue("no column of ranks; name it, as in --columns rank=NAME")
+    yield from _returned(layout, rows, "rank")
+
+
+def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[Item]:
+    """A document of a ranking in each row: by the role given, else by score where there is one, else by rank."""
+    role = by or next((role for role in ("score", "rank") if role in layout.roles), "")
     if not role:
         yield FileRemark("neither scores nor ranks: the order of the rows is the ranking")
     rankings: dict[ItemKey, list[tuple[float, TableRow]]] = {}
@@ -537,7 +562,11 @@ def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             ranked.sort(key=lambda one: one[0])
         docs = tuple(layout.doc(row) for _, row in ranked)
         scores = tuple(value for value, _ in ranked) if role == "score" else ()
-        yield Ranking(key, docs, ranked[0][1].where, scores, ordered=role != "score")
+        places = [number(layout.of(row, "rank")) for _, row in ranked]
+        ranks = (
+            tuple(math.nan if place is None else place for place in places) if "rank" in layout.roles else ()
+        )
+        yield Ranking(key, docs, ranked[0][1].where, scores, ordered=role != "score", ranks=ranks)
 
 
 def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
