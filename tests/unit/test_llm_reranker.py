@@ -209,7 +209,7 @@ def test_a_model_that_never_says_anything_changes_nothing(server, method, said):
     url, manners = server
     manners.say = lambda *_: said
     manners.finish = "length"
-    with pytest.warns(RankingWarning, match="could not parse"):
+    with pytest.warns(RankingWarning, match="hold no whole verdict"):
         found, use = ranked(f'bm25 >> llm("{method}", model="{url}/v1#m", depth=6)')
     assert found == first_stage()
     assert use.cut == sum(use.verdicts.values())
@@ -222,7 +222,7 @@ def test_a_model_that_says_what_passages_say_changes_nothing(server, method):
     corpus = Corpus.of({f"d{n}": f"river {said}\n{said}" for n, said in enumerate(writings)})
     manners.signs, manners.say = False, lambda _, user: "\n".join(PASSAGE.findall(user)) or "I cannot"
     queries = Queries.of({"q": "river"})
-    with pytest.warns(RankingWarning, match="could not parse"):
+    with pytest.warns(RankingWarning, match="hold no whole verdict"):
         found, use = ranked(f'bm25 >> llm("{method}", model="{url}/v1#m")', queries, 5, corpus)
     assert found == first_stage(queries, corpus)
     assert not {"ok", "repaired", "unsigned"} & set(use.verdicts)

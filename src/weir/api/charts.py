@@ -28,6 +28,7 @@ from weir.core.short_names import short_names
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import write_bytes
 from weir.files.paths import path_of
+from weir.measures.measure import direction
 
 if TYPE_CHECKING:
     from weir.core.scores import Row
@@ -252,7 +253,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                     "milliseconds of a query",
                     measure,
                     points,
-                    front(points),
+                    front(points, way=direction(measure)),
                 )
             )
         spread = [
@@ -275,12 +276,13 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
 
 
 def front(
-    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True
+    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """The points that no other beats, from left to right; separable: whether the step between two is."""
+    """The points that no other beats, from left to right; separable: whether the step between two is; way: as
+    `measures.measure.direction`, none where that is 0."""
     on_front: list[tuple[int, bool]] = []
-    for number in sorted(range(len(points)), key=lambda n: (points[n].x, -points[n].y)):
-        if not on_front or points[number].y > points[on_front[-1][0]].y:
+    for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
+        if not on_front or way * (points[number].y - points[on_front[-1][0]].y) > 0:
             on_front.append((number, not on_front or separable(on_front[-1][0], number)))
     return tuple(on_front)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from weir.core.rounding import counted, share
+from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.card import lists_shown, metadata_card, queries_shown
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
@@ -75,7 +78,10 @@ def construction_notes(
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """(measure, how many, documents or candidates) of each measure whose cut-off takes all that may be ranked."""
+    """(measure, how many, documents or candidates) of each measure whose cut-off takes all that may be ranked.
+
+    Only where each relevant document is among these.
+    """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
     count, what = len(dataset.corpus), "documents"
@@ -83,8 +89,19 @@ def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tupl
         count, what = card.candidates.longest, "candidates"
     for name in measures:
         measure = parse_measure(name)
-        if measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count:
+        complete = measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count
+        if complete and _all_relevant_ranked(dataset):
             yield name, count, what
+
+
+def _all_relevant_ranked(dataset: Dataset) -> bool:
+    """Whether every relevant document is there and may be ranked for its query."""
+    qrels, rows = dataset.qrels, np.flatnonzero(dataset.qrels.grade > 0)
+    docs = qrels.docs.strings.take(np.unique(qrels.doc[rows]))
+    relevant = qrels.query_of_row()[rows], qrels.doc[rows], np.ones(len(rows))
+    run = Run.from_columns(qrels.queries, qrels.docs, *relevant)
+    may = run.allowed(dataset.queries)
+    return bool((dataset.corpus.ids.codes(docs) >= 0).all()) and len(may.doc) == len(rows)
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:

@@ -12,7 +12,8 @@ from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
-from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores, judgment_marks
+from weir.core.origin import judgment_marks
+from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores
 from weir.datasets.load import query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_collection
 from weir.errors import BadValue, WeirError
@@ -21,6 +22,7 @@ from weir.files.paths import path_of
 from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
+from weir.measures.measure import judged_by_default, no_direction_note
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -257,7 +259,9 @@ def compare_shown(
         studies = study_factors(of, factor_names(factors), chosen, how)
         return ShownComparison(ResultSet("factors", tuple(studies), notes), left_out=left_out)
     groups = None if by is None else query_groups(by, next(iter(scores.values())).queries, dataset)
-    comparisons = compare_scores(scores, name, baseline, how, groups)
+    comparisons = compare_scores(
+        scores, name, baseline, how, groups, [str(m) for m in measures_of(chosen)] if chosen else ()
+    )
     results = ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes)
     return ShownComparison(results, left_out=left_out)
 
@@ -616,6 +620,21 @@ def p_mrr(
     return falls(qrels_from(qrels), run_from(run), later, signs)
 
 
+def p_mrr_of_files(qrels: Path, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
+    """p-MRR of run files by name; signs: how identifiers end, as in -og:-changed, else raises BadValue; as `p_mrr`."""
+    from weir.files.runs import read_qrels, read_run
+    from weir.stats.paired_sets import p_mrr as falls
+
+    ends = signs.split(":")
+    if len(ends) != 2 or not all(ends):
+        raise BadValue(f"--p-mrr {signs}: expected how both identifiers end, such as -og:-changed")
+    judgments = read_qrels(qrels)
+    return {
+        name: falls(judgments, rules.ranked(read_run(run)), signs=(ends[0], ends[1]))
+        for name, run in zip(names_of_runs(runs), runs, strict=True)
+    }
+
+
 MAX_DROP = 0.01
 NAME = "the judged queries"
 
@@ -667,14 +686,15 @@ def gate(
         grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
-        requested = requested or measures_of(scores.measures if scores else "nDCG@10")
+        names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else ["nDCG@10"])
         usual = conventions or (scores.conventions if scores else DEFAULT)
         rules = ScoringRules.of(place_of(collection), conventions_of(usual))
-        baseline, candidate = ([one] for one in _sides(first, (second, third), requested, rules))
-        names = list(map(str, requested))
+        baseline, candidate = ([one] for one in _sides(first, (second, third), names, rules))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
     pairs = gate_cases((baseline, candidate), names, by, common, grounds)
-    return ResultSet("gate", tuple(gates(pairs.cases, allowed)), pairs.notes)
+    known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
+    not_gated = map(Note, no_direction_note(measure for measure in known if measure not in names))
+    return ResultSet("gate", tuple(gates(pairs.cases, allowed)), (*pairs.notes, *not_gated))
 
 
 @checked
@@ -730,16 +750,23 @@ def _scores_of_side(side: object) -> Scores | None:
 
 
 def _sides(
-    qrels: object, pair: tuple[object, object], measures: tuple[Measure, ...], rules: ScoringRules
+    qrels: object, pair: tuple[object, object], measures: Sequence[Measure | str], rules: ScoringRules
 ) -> list[SystemScores]:
-    """Baseline and candidate from values; Scores that stand for both are taken to be of the same judgments."""
+    """Baseline and candidate from values, as `_system`; two Scores are of the judgments that they know."""
     if all(isinstance(one, Scores) for one in pair):
         scores = [one for one in pair if isinstance(one, Scores)]
-        return [SystemScores("", {NAME: JudgedScores(one, judgments="as given")}) for one in scores]
+        marks = [one.origin.marks for one in scores]
+        known = all(marks)  # else they are taken to be of the same judgments
+        return [
+            SystemScores("", {NAME: JudgedScores(one, of if known else {}, "" if known else "as given")})
+            for one, of in zip(scores, marks, strict=True)
+        ]
     return [_system(qrels, one, measures, rules) for one in pair]
 
 
-def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: ScoringRules) -> SystemScores:
+def _system(
+    qrels: object, run: object, measures: Sequence[Measure | str], rules: ScoringRules
+) -> SystemScores:
     """A ranking as `evaluate` takes it, scored; or its Scores, or a baseline that was saved."""
     if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
         return read_baseline(Path(run))
@@ -748,4 +775,4 @@ def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: Sc
         refuse_mismatched(qrels, run)
         run = evaluate(judgments, run, measures, rules.conventions, collection=rules.dataset)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else NAME
-    return SystemScores("candidate", {name: JudgedScores(run, judgment_marks(judgments))})
+    return SystemScores("candidate", {name: JudgedScores(run, run.origin.marks or judgment_marks(judgments))})

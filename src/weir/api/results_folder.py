@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.scores import Note
 from weir.datasets.load import Dataset, query_groups
+from weir.errors import BadValue
 from weir.files.paths import path_of
 
 if TYPE_CHECKING:
     from weir.api.rows import Display
-    from weir.core.scores import Row
+    from weir.core.scores import Row, Scores
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
     from weir.experiment.experiment import Experiment
@@ -53,9 +56,12 @@ class ShownResults:
         cells: Sequence[ResultCell], measures: Sequence[str] = (), more: Iterable[Note] = ()
     ) -> ShownResults:
         """All that has to be shown of cells; measures: these alone, in this order, by default all; more: last notes."""
-        from weir.experiment.results import cell_notes, rows_with_groups
+        from weir.experiment.results import by_split, cell_notes, current_cells, rows_with_groups
 
-        cells = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
+        # Nothing is shown of what nobody judged.
+        cells, outdated = current_cells(by_split([cell for cell in cells if cell.rows]))
+        if outdated and not cells:
+            raise BadValue("; ".join(outdated))
         rows = rows_with_groups(cells)
         if measures:
             rows = [row for measure in measures for row in rows if row.measure == measure]
@@ -64,13 +70,25 @@ class ShownResults:
             from weir.experiment.factors import twin_notes, twin_systems
 
             notes = (*notes, *map(Note, twin_notes(twin_systems(cells))))
-        return ShownResults(cells, ResultSet("results", tuple(rows), (*notes, *more)))
+        return ShownResults(cells, ResultSet("results", tuple(rows), (*notes, *map(Note, outdated), *more)))
+
+    def scores(self) -> dict[tuple[str, str], Scores]:
+        """The values by query of each dataset and system, of the measures of the rows."""
+        scores: dict[tuple[str, str], Scores] = {}
+        for cell in self.cells:
+            names = [
+                row.measure for row in self.rows if (row.dataset, row.system) == (cell.dataset, cell.label)
+            ]
+            values = cell.values()
+            columns = np.array([values.of(name) for name in names])
+            scores[cell.dataset, cell.label] = replace(values, measures=tuple(names), values=columns)
+        return scores
 
     def shown(self, display: Display) -> tuple[str, tuple[Note, ...]]:
         """(the rows in the form of the display, all notes); a grid has tie groups where these do not take long."""
         from weir.api.rows import rows_shown
         from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
-        from weir.experiment.results import current_cells, largest_k
+        from weir.experiment.results import largest_k
 
         left_out: list[Note] = []
 
@@ -81,7 +99,7 @@ class ShownResults:
                     Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
                 )
                 return ()
-            current = largest_k(current_cells(self.cells)[0])[0]
+            current = largest_k(self.cells)[0]
             several = len({cell.dataset for cell in current}) < len(current)
             return compare_cells(current, measures) if several else ()
 
@@ -120,7 +138,7 @@ def results_shown(
     """
     from weir.core.scores import GroupedScores
     from weir.errors import UnknownName
-    from weir.experiment.results import mixed_provenance, with_collections
+    from weir.experiment.results import current_cells, mixed_provenance, with_collections
     from weir.measures import measures_of
     from weir.stats.score_rows import rows_by_group
 
@@ -134,6 +152,7 @@ def results_shown(
         return ShownResults.of(cells, names, damaged)
     rows: list[Row] = []
     notes: list[Note] = []
+    cells, outdated = current_cells(cells)
     with_column, left_out = with_collections(cells, by, places_of(collection), fetch)
     for cell, dataset in with_column:
         scores = cell.values()
@@ -142,7 +161,7 @@ def results_shown(
         notes += grouped.notes()
         rows += [row for row in of_cell if not names or row.measure in names]
     cells = [cell for cell, _ in with_column]
-    notes += [*map(Note, left_out), *damaged, *map(Note, mixed_provenance(cells))]
+    notes += [*map(Note, (*outdated, *left_out)), *damaged, *map(Note, mixed_provenance(cells))]
     return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)
 
 

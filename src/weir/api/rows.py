@@ -14,9 +14,10 @@ from weir.core.short_names import short_names
 from weir.core.tables import SIGNS, Cell, Table, csv_text, layout_blocks, table_of, written
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
+from weir.measures.measure import best_of
 from weir.stats.compare import Comparison
 from weir.stats.power import reach_note
-from weir.stats.score_rows import BEST, JUDGED, UNRANKED, label_notes, long_table, shows_judged
+from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def labels_of(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
 class GridCell:
     """A system on a dataset by one measure.
 
-    mean: over queries, or over datasets; best: none of its dataset is higher; letters: of its tie groups there, ""
+    mean: over queries, or over datasets; best: none of its dataset is better; letters: of its tie groups there, ""
     where they are not known; verdict: better or worse than the baseline, "" for neither.
     """
 
@@ -154,12 +155,12 @@ def grid_tables(
     """A table for each measure of the rows, datasets and systems in the order in which they first occur.
 
     The last column is the mean over datasets where there are several, for systems that have all of them; a group of
-    datasets that is there as a whole counts as one. comparisons: as `compare_cells` makes them; letters and verdicts
-    come from these. labels: names to show for systems. The last table is Judged@10, where it is known and no measure of
-    the rows.
+    datasets that is there as a whole counts as one, and so do the splits of a collection, whose means are averaged
+    first. comparisons: as `compare_cells` makes them; letters and verdicts come from these. labels: names to show for
+    systems. The last table is Judged@10, where it is known and no measure of the rows.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
-    titles = {r.system: r.title for r in rows if r.title}
+    titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
     chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
     short = short_names([titles.get(name, name) for name in systems], chosen)
     means: dict[str, dict[tuple[str, str], float]] = {}
@@ -169,32 +170,35 @@ def grid_tables(
         means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
     compared, tables = list(comparisons), []
     for measure, of_measure in means.items():
-        ranked = not measure.startswith(UNRANKED)
         datasets = list(dict.fromkeys(dataset for dataset, _ in of_measure))
         # A mean over datasets is over these: a group that is there as a whole stands for its members.
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
-        units = [name for name in datasets if name not in members]
-        last = units[0]
+        units: dict[str, list[str]] = {}
+        for name in datasets:
+            if name not in members:
+                units.setdefault(unit_of.get(name) or name, []).append(name)
+        last = datasets[-1]
         if len(units) > 1:
             last = f"mean of {len(units)} datasets"
             datasets.append(last)
             for system in systems:
-                parts = [of_measure[unit, system] for unit in units if (unit, system) in of_measure]
-                if len(parts) == len(units):
-                    of_measure[last, system] = math.fsum(parts) / len(parts)
+                parts = [[of_measure.get((d, system), math.nan) for d in of] for of in units.values()]
+                mean = math.fsum(math.fsum(of) / len(of) for of in parts) / len(parts)
+                if not math.isnan(mean):
+                    of_measure[last, system] = mean
         own = [c for c in compared if c.measure == measure]
         by_column = {c.dataset: c for c in own if c.unit != "datasets"}
         across = next((c for c in own if c.unit == "datasets"), None)
-        if across is not None:
+        if across is not None and across.count == len(units):
             by_column[last] = across
         columns = []
         for dataset in datasets:
             column = [of_measure.get((dataset, system)) for system in systems]
             defined = [mean for mean in column if mean is not None and not math.isnan(mean)]
-            best = max(defined) if ranked and len(defined) > 1 else None
+            best = best_of(measure, defined) if len(defined) > 1 else None
             letters, verdicts = dict[str, str](), dict[str, str]()
-            if ranked and dataset in by_column:
+            if dataset in by_column:
                 comparison = by_column[dataset]
                 letters = {s.system: s.letters for s in comparison.standings}
                 if comparison.baseline is not None:

@@ -353,9 +353,10 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
 # Holes: how many of the returned documents are judged, and whether systems differ in that.
 
 CUTOFF = 10
-JUDGED = parse_measure(f"Judged@{CUTOFF}")
+JUDGED, HOLE = parse_measure(f"Judged@{CUTOFF}"), parse_measure(f"Hole@{CUTOFF}")
 BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
 """Other views of holes: nDCG of the judged documents alone; the weight that RBP gives to unjudged ones."""
+BEIR_HOLE = f"BEIR's {HOLE}"
 FULLY_JUDGED = 0.9
 """Share of judged documents in the first 10 below which holes are reported."""
 UNEQUAL = 0.05
@@ -398,18 +399,19 @@ def holes(subject: Subject) -> Iterator[Finding]:
             judged, ranks = subject.joins[name], []
             for rank in range(1, CUTOFF + 1):  # over the queries that return so many
                 returned = int(np.count_nonzero(judged.retrieved >= rank))
-                ranks.append(int(np.count_nonzero(judged.rank == rank)) / returned if returned else math.nan)
+                if returned:
+                    ranks.append(int(np.count_nonzero(judged.rank == rank)) / returned)
             yield Finding(
                 "serious" if share < 0.5 else "caution",
                 f"{rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
-                f"{rounding.share(ranks[0])}, at rank {CUTOFF} {rounding.share(ranks[-1])}); the others count as not "
-                "relevant",
+                f"{rounding.share(ranks[0])}, at rank {len(ranks)} {rounding.share(ranks[-1])}); the others count as "
+                "not relevant",
                 "its scores may be too low: judge its unjudged answers, or compare on condensed(...) too",
                 (
                     (f"judged share at {CUTOFF}", share),
                     (f"Elastic's judge rate at {CUTOFF}", share),
                     (f"ir-measures' Judged@{CUTOFF}", float(JUDGED.per_query(judged).mean())),
-                    (f"BEIR's Hole@{CUTOFF}", hole_of_any_query(subject.runs[name], subject.need_qrels())),
+                    (BEIR_HOLE, hole_of_any_query(subject.runs[name], subject.need_qrels())),
                     *((f"at rank {rank}", value) for rank, value in enumerate(ranks, 1)),
                 ),
                 system=name,
@@ -441,6 +443,8 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
     for name, one in score_bounds(answering, qrels).items():
         low, score, high = (float(values.mean()) for values in (one.low, one.score, one.high))
         views = scores_of(subject.joins[name], BESIDE).means()
+        hole = float(HOLE.per_query(subject.joins[name]).mean())
+        shares = ((str(HOLE), hole), (BEIR_HOLE, hole_of_any_query(subject.runs[name], qrels)))
         beside = ", ".join(f"{view} {rounding.score(value)}" for view, value in views.items())
         if high - low >= 0.005:
             yield Finding(
@@ -448,7 +452,7 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
                 f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
                 f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
                 "judge what is unjudged among the first 10 of each system (weir labels pool)",
-                (("low", low), ("score", score), ("high", high), *views.items()),
+                (("low", low), ("score", score), ("high", high), *views.items(), *shares),
                 system=name,
             )
     turning = turning_pairs(answering, qrels)

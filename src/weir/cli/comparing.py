@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,12 +23,34 @@ from weir.cli.options import (
 )
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show_result
 
+if TYPE_CHECKING:
+    from weir.core.scores import Scores
+    from weir.measures.evaluate import Conventions
+
 
 def _no_path(context: click.Context, option: click.Parameter, names: str | None) -> str | None:
     """The names behind --factors; what is there as a file or folder was not meant as such."""
     if names and (Path(names).is_file() or next(Path(names).glob("*/*/stage.json"), None)):
         raise click.BadParameter(f"{names} is a path; write what is compared before --factors")
     return names
+
+
+def _by_pair(
+    paths: tuple[Path, ...],
+    pairs: str,
+    conventions: Conventions,
+    collections: tuple[str, ...],
+    measures: object,
+) -> dict[str, Scores]:
+    """p-MRR of run files by name; raises BadValue without judgments and two runs, and with other measures."""
+    from weir.api.auditing import place_of
+    from weir.api.comparisons import p_mrr_of_files
+    from weir.datasets.scoring_rules import ScoringRules
+    from weir.errors import BadValue
+
+    if len(paths) < 3 or measures:
+        raise BadValue("--p-mrr takes judgments and run files, and no other measure beside it")
+    return p_mrr_of_files(paths[0], paths[1:], pairs, ScoringRules.of(place_of(collections), conventions))
 
 
 @click.command("compare")
@@ -60,6 +83,9 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("--p-mrr", "pairs", metavar="ORIGINAL:CHANGED",
+              help="Of QRELS and runs: by p-MRR, of queries under two instructions, whose identifiers end so, such as "
+                   "-og:-changed.")  # fmt: skip
 @click.option("-d", "--dataset", "datasets", type=NAME, shell_complete=dataset_names, multiple=True,
               help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
 @systems_option("Of a results folder: this system; repeatable.")
@@ -94,6 +120,7 @@ def compare_command(
     ties: str,
     missing: str,
     drop_self: bool,
+    pairs: str | None,
     datasets: tuple[str, ...],
     systems: tuple[str, ...],
     labels: tuple[str, ...],
@@ -128,12 +155,13 @@ def compare_command(
         raise BadValue("expected judgments and two or more runs, or one results folder")
     method = ComparisonMethod(test, correct or ("holm" if by is None else "bh"), interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
+    conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
     compared = compare_shown(
-        *paths,
+        *(paths if pairs is None else [_by_pair(paths, pairs, conventions, collections, measures)]),
         measures=measures,
         baseline=baseline,
         method=method,
-        conventions=Conventions(ties, missing, self_matches="drop" if drop_self else "keep"),
+        conventions=conventions,
         by=by,
         factors=factors,
         collection=collections,
@@ -266,6 +294,9 @@ UNDECIDED = 3
 @systems_option("Of results folders: this system; repeatable.")
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("--p-mrr", "pairs", metavar="ORIGINAL:CHANGED",
+              help="Of QRELS and runs: by p-MRR, of queries under two instructions, whose identifiers end so, such as "
+                   "-og:-changed.")  # fmt: skip
 @click.option("--allow-undecided", is_flag=True,
               help="Exit with 0 where no mean dropped by more but queries are too few to be sure.")  # fmt: skip
 @click.option("--save", type=OUTPUT, metavar="FILE",
@@ -286,6 +317,7 @@ def gate_command(
     common: bool,
     systems: tuple[str, ...],
     drop_self: bool,
+    pairs: str | None,
     allow_undecided: bool,
     save: Path | None,
     form: str | None,
@@ -337,8 +369,12 @@ def gate_command(
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
     third = paths[2] if len(paths) == 3 else None
     allowed = {str(measure): drops.get(str(measure), max_drop) for measure in parsed} if drops else max_drop
+    sides: tuple[Any, ...] = (paths[0], paths[1], third)
+    if pairs is not None:
+        of_pairs = _by_pair(paths, pairs, conventions or DEFAULT, collections, measures)
+        sides = (paths[0], *of_pairs.values())
     verdicts = gate(
-        paths[0], paths[1], third, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
+        *sides, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
         common=common, fetch=fetch, conventions=conventions, collection=collections, systems=systems,
     )  # fmt: skip
     say_notes(verdicts.notes(), notes)

@@ -247,6 +247,9 @@ def plan_command(
 @fetch_option
 @label_option
 @table_options
+@click.option(
+    "--per-query", is_flag=True, help="A line for each dataset, system, measure and query, at full precision."
+)
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
 @scorer_option
 @notes_option
@@ -261,6 +264,7 @@ def results_command(
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
+    per_query: bool,
     provenance: bool,
     scorer: str | None,
     notes: bool,
@@ -288,6 +292,14 @@ def results_command(
         records = provenance_of(folder, datasets, systems)
         show_result(records, form)
         say_notes(records.notes(), notes)
+    elif per_query:
+        from weir.cli.scoring import say_per_query
+
+        if by or form not in (None, "json"):
+            raise BadValue("--per-query writes plain lines, or --json, of all queries; leave out the rest")
+        shown_results = results_shown(folder, measures, datasets, systems)
+        say_per_query(shown_results.scores(), form == "json")
+        say_notes(shown_results.rows.notes(), notes)
     else:
         shown_results = results_shown(folder, measures, datasets, systems, by, collections, fetch)
         display = display_of(form, long, labels, [cell.label for cell in shown_results.cells])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from weir.cli.terminal import (
 
 if TYPE_CHECKING:
     from weir.core.run import Run
-    from weir.core.scores import Row, Scores
+    from weir.core.scores import Scores
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
     from weir.systems.fusion.fuse import Pool
@@ -121,6 +121,10 @@ def eval_command(
     for option, used in (("--per-query", per_query), ("--scorer", scorer is not None)):
         if used and form not in (None, "json"):
             raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
+    if within and pairs is not None:
+        raise BadValue(
+            "--p-mrr has a value for each pair of queries, which are in no group; leave out --within"
+        )
     for option, used in (("--scorer", scorer is not None), ("--p-mrr", pairs is not None)):
         if used and model_labels is not None:
             raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
@@ -157,12 +161,17 @@ def eval_command(
         rows = by_group(dataset_name, by_name, by, rules.dataset)
     elif by is None:
         rows = [row for name, scores in by_name.items() for row in result_rows(scores, dataset_name, name)]
+    by_pair: dict[str, Scores] = {}
     if pairs is not None:
-        rows += _paired(qrels, {names[run]: run for run in by_file}, pairs, rules)
+        from weir.api.comparisons import p_mrr_of_files
+
+        by_pair = p_mrr_of_files(qrels, list(by_file), pairs, rules)
+        rows += [row for name, scores in by_pair.items() for row in result_rows(scores, dataset_name, name)]
     if within:
         _within(by_name, by, rules.dataset, form == "json")
     elif per_query:
-        _per_query(by_name, form == "json")
+        for part in (by_name, by_pair):
+            say_per_query({(name,) * (len(part) > 1): one for name, one in part.items()}, form == "json")
     else:
         show(rows_shown(rows, display), display.form == "text")
     if within or per_query:
@@ -184,18 +193,18 @@ def eval_command(
         click.get_current_context().exit(2)
 
 
-def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
-    """Lines of measure, query and value, behind the name of the run where there are several."""
+def say_per_query(scored: Mapping[tuple[str, ...], Scores], as_json: bool) -> None:
+    """Print lines of measure, query and value after the system, or the dataset and the system, of each."""
     import json
 
     from weir.files.score_files import score_lines
 
-    for name, scores in scored.items():
-        head = [name] if len(scored) > 1 else []
+    for head, scores in scored.items():
         if as_json:
+            names = dict(zip(("dataset", "system")[2 - len(head) :], head, strict=True))
             lines = score_lines(scores)
-            by_system = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
-            click.echo("\n".join(by_system if head else lines))
+            named = (json.dumps(names | json.loads(line), ensure_ascii=False) for line in lines)
+            click.echo("\n".join(named if head else lines))
             continue
         ends = [scores.values]
         if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -225,26 +234,6 @@ def _within(by_name: dict[str, Scores], by: str | None, collection: Dataset | No
         click.echo(json_lines({"system": name} | plain(one) for name, of in groups.items() for one in of))
     else:
         show_tables(within_tables_of(groups))
-
-
-def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
-    """The rows of p-MRR; raises BadValue for signs that are not two."""
-    from weir.errors import BadValue
-    from weir.files.runs import read_qrels, read_run
-    from weir.stats.paired_sets import p_mrr
-    from weir.stats.score_rows import result_rows
-
-    signs = pairs.split(":")
-    if len(signs) != 2 or not all(signs):
-        raise BadValue(f"--p-mrr {pairs}: expected how both identifiers end, such as -og:-changed")
-    judgments = read_qrels(qrels)
-    return [
-        row
-        for name, run in runs.items()
-        for row in result_rows(
-            p_mrr(judgments, rules.ranked(read_run(run)), signs=(signs[0], signs[1])), qrels.name, name
-        )
-    ]
 
 
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:

@@ -273,7 +273,8 @@ def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]
-    return replace(joined, grade=grade, ideal=ideal, intents=JudgedIntents(qrels, joined))
+    intents = JudgedIntents(qrels, joined)
+    return replace(joined, grade=grade, ideal=ideal, intents=intents, judgments=qrels)
 
 
 def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -> Int32:

@@ -15,6 +15,7 @@ from weir.core.strings import Float64, Grades, Ids, Int32, Int64, stretches
 
 if TYPE_CHECKING:
     from weir.core.intents import JudgedIntents
+    from weir.core.origin import Grades as AnyGrades
 
 
 Groups: TypeAlias = tuple[Int64, Int64]
@@ -37,7 +38,8 @@ class Judged:
     that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
     [m] as `grade`: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
     of them, "" where there is none; float_rank: int32[n] the ranks where scores compare as floats, None where they
-    are the same; intents: the same for each intent of a query, where judgments are of intents.
+    are the same; intents: the same for each intent of a query, where judgments are of intents; judgments: what it was
+    joined with.
     """
 
     queries: Ids
@@ -54,6 +56,7 @@ class Judged:
     stranger: str = ""
     float_rank: Int32 | None = None
     intents: JudgedIntents | None = None
+    judgments: AnyGrades | None = None
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
@@ -77,9 +80,8 @@ class Judged:
         others = np.flatnonzero(~judged)
         stranger = min(run.queries.take(others).tolist(), default="")
         ideal = descending_grades(qrels.query_of_row(), qrels.grade)
-        return Judged(
-            qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, len(others), stranger, float_rank
-        )
+        counts = (len(others), stranger, float_rank)
+        return Judged(qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, *counts, judgments=qrels)
 
     def __len__(self) -> int:
         return len(self.retrieved)

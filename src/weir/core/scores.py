@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.hooks import Hook
-from weir.core.intents import IntentQrels
-from weir.core.qrels import Qrels
+from weir.core.origin import Origin
 from weir.core.query_metadata import QueryGroups
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table
@@ -87,7 +86,8 @@ class Row:
     about, "" for all; groups: of a macro mean, over how many means of groups it is. labels: a sentence on a model's
     labels, "" where there are none; people: the mean by people's labels alone, where a model's count too; model_share:
     of the judged places among the first 10, those that a model judged. title: the system's name with what files of
-    systems call them in the place of the files, "" where they say nothing.
+    systems call them in the place of the files, "" where they say nothing; unit: what the dataset counts as in a mean
+    over datasets, the collection whose split it is, "" for itself.
     """
 
     dataset: str
@@ -110,6 +110,7 @@ class Row:
     people: float | None = None
     model_share: float | None = None
     title: str = ""
+    unit: str = ""
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
@@ -202,7 +203,8 @@ class Scores:
     looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`;
     judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known;
     labels: what a model's labels have to do with them, None where all are people's as far as is known; remarks: notes
-    of what was seen while scoring alone, of grades and of scores that are equal as floats.
+    of what was seen while scoring alone, of grades and of scores that are equal as floats; origin: of which collection,
+    judgments and system they are, which every statement over several scores looks at.
     """
 
     measures: tuple[str, ...]
@@ -219,6 +221,7 @@ class Scores:
     judged_at_10: float = math.nan
     labels: LabelUse | None = None
     remarks: tuple[Note, ...] = ()
+    origin: Origin = field(default_factory=Origin)
 
     def __getitem__(self, measure: object) -> MeasureScores:
         """The values of a measure by query, by any name of it; raises UnknownName where it is not among these."""
@@ -286,6 +289,7 @@ class Scores:
             high=ends[1],
             asked=self.asked,
             labels=None if self.labels is None else self.labels.take(rows),
+            origin=self.origin,
         )
 
     def by(self, groups: object) -> GroupedScores:
@@ -441,8 +445,6 @@ def averaged(mean: float, geometric: bool) -> float:
 
 # The scores of one system on several collections, with what identifies the judgments they were made by.
 
-_MARK_DIGITS = 8  # hexadecimal
-
 
 @dataclass(frozen=True, eq=False)
 class JudgedScores:
@@ -493,18 +495,3 @@ class SystemScores:
             for note in one.scores.notes()
         ]
         return tuple(dict.fromkeys([*map(Note, self.remarks), *notes]))
-
-
-def judgment_marks(qrels: Qrels | IntentQrels) -> dict[str, str]:
-    """{query: a hash of its judgments}, whatever the order of documents; eight hexadecimal digits."""
-    return {query: _mark(grades) for query, grades in qrels.to_dict().items()}
-
-
-def _mark(grades: Mapping[str, object]) -> str:
-    text = json.dumps(_as_floats(grades), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:_MARK_DIGITS]
-
-
-def _as_floats(grades: Mapping[str, Any]) -> dict[str, object]:
-    """Grades as floats, so that 1 and 1.0 are one grade."""
-    return {name: _as_floats(one) if isinstance(one, Mapping) else float(one) for name, one in grades.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -12,10 +12,11 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.order import Ties
+from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.run import Run
-from weir.core.scores import JudgedScores, Note, Scores, SystemScores, judgment_marks
+from weir.core.scores import JudgedScores, Note, Scores, SystemScores
 from weir.core.strings import Ids
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load, query_groups
@@ -50,6 +51,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
+from weir.measures.measure import judged_by_default
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -79,7 +81,7 @@ def compare_cells(
 ) -> list[Comparison]:
     """Compare the systems of finished cells, on each dataset and, where there are several, across them.
 
-    measures: by default all that the cells have. Datasets with one system are left out, and so are systems on a
+    measures: by default as `measures_wanted`. Datasets with one system are left out, and so are systems on a
     dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
     lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
     BadValue where no dataset has two systems, UnknownName for a measure that none has.
@@ -200,9 +202,11 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
+    """The names of the measures, by default `judged_by_default`; raises UnknownName for one that was not measured."""
     available = list(dict.fromkeys(measured))
-    names = [str(m) for m in measures_of(chosen)] if (chosen := tuple(measures)) else available
+    if not (chosen := tuple(measures)):
+        return judged_by_default(available)
+    names = [str(m) for m in measures_of(chosen)]
     for measure in names:
         if measure not in available:
             raise UnknownName("measure among these scores", measure, available)
@@ -215,7 +219,7 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     Empty where there are not two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
-    unit_of, units = unit_names({t.dataset for t in tables}), dict[str, list[ScoreTable]]()
+    unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])
@@ -223,11 +227,14 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     return units
 
 
-def unit_names(datasets: Collection[str]) -> dict[str, str]:
-    """What each dataset counts as in a mean over datasets: a group that is there as a whole beside others is one."""
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if set(datasets) > set(g.members)]
+def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
+    """What each dataset counts as in a mean over datasets, by its collection: all splits of a collection are one, and
+    so is a group that is there as a whole beside others."""
+    units = {dataset: unit or dataset for dataset, unit in datasets.items()}
+    there = set(units.values())
+    whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]
     group_of = {member: group.name for group in reversed(whole) for member in group.members}
-    return {dataset: group_of.get(dataset, dataset) for dataset in datasets}
+    return {dataset: group_of.get(unit, unit) for dataset, unit in units.items()}
 
 
 # ----------
@@ -389,7 +396,7 @@ def gate_inputs(
     if qrels is not None and all(path in saved or path.is_dir() for path in sides):
         raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
-    names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
+    names = [str(m) for m in measures] or judged_by_default(first.measures if first else ("nDCG@10",))
     folders = {path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir()}
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None

@@ -16,6 +16,7 @@ from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
 from weir.experiment.results import ResultCell, by_split, finished_cells, index_cost, search_cost
 from weir.experiment.stages import RECORD
+from weir.measures.measure import direction
 
 DEFAULT = "nDCG@10"
 
@@ -97,7 +98,10 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     goodness = []
     for one in systems:
         costs = (one.p50_ms if one.p50_ms is not None else one.mean_ms, one.index_bytes)
-        marks = (one.quality.mean, *(-math.inf if cost is None else -float(cost) for cost in costs))
+        marks = (
+            direction(quality) * one.quality.mean,
+            *(-math.inf if cost is None else -float(cost) for cost in costs),
+        )
         goodness.append((one.quality.dataset, marks))
     return [
         # Another system on the same collection that is as good in everything, and better in something.

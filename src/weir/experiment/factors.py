@@ -100,6 +100,15 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
     every = _grid(stages) if len(lengths) > 1 else grid
     if every and not every.lacking and (grid is None or len(every.factors) >= len(grid.factors)):
         grid = every
+    # Of several kinds of parts the commonest may differ in more settings than all of them in kinds.
+    kinds = {
+        name: tuple(_head(part) for part in one if isinstance(part, (ast.Call, ast.Name)))
+        for name, one in stages.items()
+    }
+    commonest = max(Counter(kinds.values()).items(), key=lambda one: one[1], default=((), 0))[0]
+    alike = _grid({name: one for name, one in stages.items() if kinds[name] == commonest})
+    if grid is not None and alike is not None and len(alike.factors) > len(grid.factors):
+        grid = alike
     if grid is None:
         raise BadValue(
             "no factors: expected two or more systems whose names differ in settings, such as bm25 and bm25(k1=1.2)"

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from weir.core.origin import Origin
 from weir.core.results import result
 from weir.core.rounding import counted, one_or_more
 from weir.core.scores import Note, Row, Scores
@@ -47,6 +48,7 @@ from weir.systems.expression import parse_system, single_names
 
 ORDER = "grid.json"
 LAST = 1 << 30  # behind all that were asked for
+_SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class ResultCell:
     every setting of the records as (dotted name, text); ranked, scored: the records of the rankings and of each set of
     scores; label: the system's name, with its key where another cell of the collection bears the same one; superseded:
     how many other judgments the same rankings were scored by, whose scores no longer count; outdated: whether its own
-    judgments are others than those that count in its folder.
+    judgments are others than those that count in its folder; unit: what its dataset counts as in a mean over datasets,
+    "" for the collection.
     """
 
     folder: Path
@@ -130,6 +133,7 @@ class ResultCell:
     label: str = ""
     superseded: int = 0
     outdated: bool = False
+    unit: str = ""
 
     @property
     def run(self) -> Path:
@@ -141,6 +145,17 @@ class ResultCell:
     def collection(self) -> str:
         """The name of its collection, which its dataset is too but where `by_split` tells splits apart."""
         return str(self.scored[-1][1].facts["dataset"])
+
+    @property
+    def origin(self) -> Origin:
+        """Of what its scores are."""
+        return Origin(
+            digest=self.judgments,
+            collection=self.unit or self.collection,
+            split=self.split,
+            system=self.label or self.system,
+            depth=self.depth,
+        )
 
     @property
     def judgments(self) -> str:
@@ -194,6 +209,7 @@ class ResultCell:
             scores,
             judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
             remarks=(note,) * bool(missing),
+            origin=self.origin,
         )
 
 
@@ -259,13 +275,30 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """The cells, datasets named with their split, as in scifact:dev, where there are several of one collection."""
+    """The cells, each dataset named so that it is one: scifact:dev where there are several splits of a collection.
+
+    Several collections of one name are told apart by a hash of their documents, as in kb [1a2b3c], or of their queries.
+    """
+    texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
     for cell in cells:
-        splits.setdefault(cell.collection, set()).add(cell.split)
-    several = {collection for collection, of in splits.items() if len(of) > 1}
+        documents, queries = _answered(cell)
+        texts.setdefault(cell.collection, {})[documents, None] = None
+        texts.setdefault(f"{cell.collection} {documents} {cell.judgments}", {})[documents, queries] = None
+
+    def unit(cell: ResultCell) -> str:
+        documents, queries = _answered(cell)
+        several = len(texts[cell.collection]) > 1
+        more = len(texts[f"{cell.collection} {documents} {cell.judgments}"]) > 1
+        marks = [str(documents)[:_SHOWN_HASH]] * several + [str(queries)[:_SHOWN_HASH]] * more
+        return cell.collection + (f" [{' '.join(marks)}]" if marks else "")
+
+    units = [unit(cell) for cell in cells]
+    for name, cell in zip(units, cells, strict=True):
+        splits.setdefault(name, set()).add(cell.split)
     called = [
-        _called(cell, cell.collection + f":{cell.split}" * (cell.collection in several)) for cell in cells
+        _called(cell, name + f":{cell.split}" * (len(splits[name]) > 1), name)
+        for name, cell in zip(units, cells, strict=True)
     ]
     places = list(dict.fromkeys(cell.dataset for cell in called))
     return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
@@ -276,8 +309,10 @@ def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
     return _labelled([_called(cell, cell.collection) for cell in cells])
 
 
-def _called(cell: ResultCell, dataset: str) -> ResultCell:
-    return replace(cell, dataset=dataset, rows=tuple(replace(row, dataset=dataset) for row in cell.rows))
+def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
+    of = "" if unit == dataset else unit
+    rows = tuple(replace(row, dataset=dataset, unit=of) for row in cell.rows)
+    return replace(cell, dataset=dataset, rows=rows, unit=unit)
 
 
 def open_cell(folder: Path | str) -> ResultCell:
@@ -580,15 +615,18 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
     These are the ones last asked for, or, where no cell was scored by them, those of the cell scored last.
     """
-    last: dict[tuple[str, str], tuple[bool, str, str]] = {}
+    last: dict[tuple[object, ...], tuple[bool, str, str]] = {}
     for cell in cells:
         asked, when = (
             cell.judgments == order.judgments.get(cell.dataset),
             str(cell.scored[-1][1].made.get("when")),
         )
-        split = cell.dataset, cell.split
+        split = _answered(cell)[0], cell.dataset, cell.split
         last[split] = max(last.get(split, (False, "", "")), (asked, when, cell.judgments))
-    return [replace(cell, outdated=cell.judgments != last[cell.dataset, cell.split][-1]) for cell in cells]
+    return [
+        replace(cell, outdated=cell.judgments != last[_answered(cell)[0], cell.dataset, cell.split][-1])
+        for cell in cells
+    ]
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
@@ -803,7 +841,6 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
-    judgments += [Note(_outdated_sentence(cell)) for cell in cells if cell.outdated]
     by_depth: dict[int, set[str]] = {}
     for cell in cells:
         by_depth.setdefault(cell.depth, set()).update(row.measure for row in cell.rows)
@@ -844,13 +881,15 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)]
             sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
-    first: dict[tuple[str, str], ResultCell] = {}
+    places: dict[str, dict[str, str]] = {}
     for cell in cells:
-        one = first.setdefault((cell.dataset, cell.judgments), cell)
-        if one.system != cell.system and _answered(one) != _answered(cell):
-            sentences.append(
-                f"{cell.dataset}: {one.label} and {cell.label} are of different documents or queries"
-            )
+        if cell.unit not in ("", cell.collection):
+            places.setdefault(cell.collection, {}).setdefault(cell.unit, recorded_place(cell))
+    sentences += [
+        f"{name}: {len(of)} collections of this name, of other documents or queries: "
+        + ", ".join(f"{unit} from {place}" if place else unit for unit, place in of.items())
+        for name, of in places.items()
+    ]
     return sentences
 
 

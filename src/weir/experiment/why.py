@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from weir.core.corpus import Corpus
 from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
+from weir.core.origin import Origin, apart
 from weir.core.qrels import Qrels, plain_grades
 from weir.core.results import result
 from weir.core.rounding import change, count, score
@@ -305,7 +306,8 @@ SHOWN_QUERIES = 10
 class ComparedResult:
     """One of two numbers: its name, its settings, its mean as stored or printed, its rankings if they are here.
 
-    dropped: whether self-matches were left out of the rankings; score, publisher: for a published number.
+    dropped: whether self-matches were left out of the rankings; score, publisher: for a published number; origin: of
+    which collection, split and judgments it is.
     """
 
     name: str
@@ -317,6 +319,7 @@ class ComparedResult:
     dropped: bool = False
     score: PublishedScore | None = None
     publisher: Publisher | None = None
+    origin: Origin = field(default_factory=Origin)
 
 
 @dataclass(frozen=True)
@@ -380,12 +383,18 @@ def explained(
     """Why two numbers differ. What has rankings and judgments is scored again, the rest stays as it is.
 
     Each change of scoring is made alone and to both sides, so that shares need not add up to 1. Two rankings scored
-    here have one measure: for them only the rules are changed; what a published number measures may be changed too.
+    here have one measure: for them only the rules are changed; what a published number measures may be changed too. Of
+    two that are of other queries or judgments no rule explains the gap, and none is tried.
     """
+    other = apart(first.origin, second.origin, paired=False)
+    notes = [
+        *notes,
+        *(f"the two are scores {reason}, so that no rule of scoring explains their gap" for reason in other),
+    ]
     before = _scored(first, Scoring(measure)), _scored(second, Scoring(measure))
     effects: list[Effect] = []
     without: list[str] = []
-    if first.qrels is not None and (second.qrels is not None or second.score is not None):
+    if not other and first.qrels is not None and (second.qrels is not None or second.score is not None):
         changes = list(_changes(first, second, measure))
         after = [(_scored(first, one.scoring), _scored(second, one.scoring)) for one in changes]
         if first.corpus is not None and (second.corpus is not None or second.score is not None):
@@ -622,7 +631,7 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
             f"the judgments of {cell.dataset} are not on this machine: nothing was scored again; "
             "pass them with --qrels or --collection"
         )
-        return ComparedResult(cell.system, settings, stored, dropped=dropped)
+        return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
     run = read_run(cell.run)
     again = mean(rescored(run, qrels, Scoring(measure)), measure)
     if stored is not None and abs(again - stored) > SAME_MEAN:
@@ -631,8 +640,9 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
                 f"these are not the judgments of {cell.folder}: {measure} is {again:.4f} with them, {stored:.4f} there"
             )
         notes.append(f"the judgments of {cell.dataset} on this machine are not those of {cell.folder.name}")
-        return ComparedResult(cell.system, settings, stored, dropped=dropped)
-    return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped)
+        return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
+    origin = replace(cell.origin, judgments=qrels, digest="")
+    return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped, origin=origin)
 
 
 def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:

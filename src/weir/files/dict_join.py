@@ -10,6 +10,7 @@ import math
 from array import array
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Any, TypeAlias
 
@@ -38,6 +39,34 @@ _NO_RANKING: Row = {}
 
 class _Unusual(Exception):
     """Something that may be refused, warned of, or read in another way."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """Judgments as they were given, and their grades in that order, as the dicts are somebody else's to change.
+
+    cuts: where those of each query begin, and the end.
+    """
+
+    rows: Rows
+    grades: NDArray[Any]
+    cuts: list[int]
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, _Given) and self.rows is other.rows
+        return same and np.array_equal(self.grades, other.grades)
+
+    __hash__ = object.__hash__
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """{query: {document: grade}}; {} for a query whose dict was changed since, so that nothing equals it."""
+        grades = (self.grades[a:b].tolist() for a, b in pairwise(self.cuts))
+        return {
+            str(query): {str(d): g for d, g in row.items()}
+            if list(row.values()) == before
+            else {"": math.nan}
+            for (query, row), before in zip(self.rows.items(), grades, strict=False)
+        }
 
 
 def join_dicts(qrels: object, run: object) -> Judged | None:
@@ -145,6 +174,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         len(others),
         min(others, default=""),
         float_rank,
+        judgments=_Given(judgments, number, ideal_cuts),
     )
 
 

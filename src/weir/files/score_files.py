@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.origin import Origin
 from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, Note, Scores, SystemScores
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
@@ -78,7 +80,8 @@ def read_scores(path: Path) -> Scores:
 
 # Scores as a JSON file that reads back as the same values, bit for bit.
 
-_EXPECTED = "scores as Scores.save writes them"
+_EXPECTED = "scores as Scores.save writes them, or scores-*.jsonl of a results folder"
+_OF_ORIGIN = ("digest", "collection", "split", "system", "depth")
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
@@ -106,6 +109,10 @@ def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
         "labels": labels,
         "judged_at_10": None if math.isnan(scores.judged_at_10) else scores.judged_at_10,
         "remarks": [[note.text, note.details] for note in scores.remarks],
+        "origin": {
+            "judgments": dict(scores.origin.marks),
+            **{name: getattr(scores.origin, name) for name in _OF_ORIGIN},
+        },
     }
     write_text(path_of(path), json.dumps(fields, ensure_ascii=False) + "\n")
 
@@ -114,7 +121,9 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Read what `write_scores_value` wrote; raises FormatError for another file."""
+    """Read what `write_scores_value` wrote, or the values of a results folder; raises FormatError for another file."""
+    if path_of(path).suffix == ".jsonl":
+        return _stored_scores(path_of(path))
     try:
         fields: dict[str, Any] = parse_json(read_bytes(path_of(path)), path)
         labels = fields.get("labels")  # none in files of before there were labels, nor what follows
@@ -138,6 +147,7 @@ def read_scores_value(path: str | os.PathLike[str]) -> Scores:
             judged_at_10=math.nan if fields.get("judged_at_10") is None else float(fields["judged_at_10"]),
             labels=labels,
             remarks=tuple(Note(str(text), str(details)) for text, details in fields.get("remarks", ())),
+            origin=_origin(fields.get("origin", {})),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise FormatError(path, "something else", _EXPECTED) from None
@@ -149,6 +159,32 @@ def read_scores_value(path: str | os.PathLike[str]) -> Scores:
 
 
 READ_SCORES.register(read_scores_value)
+
+
+def _origin(fields: dict[str, Any]) -> Origin:
+    """Of what saved scores are; nothing is known of those of before there was an origin."""
+    depth = fields.get("depth")
+    digest, collection, split, system = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-1])
+    saved = {str(query): str(mark) for query, mark in fields.get("judgments", {}).items()}
+    return Origin(None, digest, saved, collection, split, system, None if depth is None else int(depth))
+
+
+def _stored_scores(path: Path) -> Scores:
+    """The values of a cell of a results folder, and of what they are by the record that stands beside them."""
+    try:
+        scores = read_scores(path)
+        record = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        facts = record["facts"]
+        origin = {
+            "digest": record["declared"]["qrels"],
+            "collection": facts["dataset"],
+            "system": record["name"],
+        }
+        return replace(scores, origin=_origin(origin | {"split": facts["split"], "depth": facts["k"]}))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(path, "no values with their record beside them", _EXPECTED) from None
 
 
 def _numbers(values: Float64 | None) -> list[list[float | None]] | None:

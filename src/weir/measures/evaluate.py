@@ -20,6 +20,7 @@ from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.order import Ties
+from weir.core.origin import Origin
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
@@ -232,6 +233,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         low=low,
         high=high,
         judged_at_10=math.fsum(at_10.tolist()) / len(at_10),
+        origin=Origin(judged.judgments, depth=int(judged.retrieved.max())),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
@@ -53,6 +54,7 @@ Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]
 Values: TypeAlias = Literal["unit", "any", "logarithm"]
 Judgments: TypeAlias = Literal["documents", "whole grades", "presence", "intents"]
+Better: TypeAlias = Literal["more", "less", "neither"]
 Form: TypeAlias = Callable[[str], str]
 
 _KEPT_TEXTS = 1024  # whose measures are kept: a training loop names the same ones again and again
@@ -66,7 +68,8 @@ class Definition:
     values: "unit" within 0..1, which is asserted; "logarithm" of what is averaged, so that the mean over queries
     is geometric; of: the judgments it needs: of documents, with grades of any kind or whole ones (fractions have no
     meaning to it and are refused) or only their presence (it asks whether a document was judged), or for each intent
-    of a query; forms: for a setting that is a text beyond its choices, what checks it and writes it in one way.
+    of a query; forms: for a setting that is a text beyond its choices, what checks it and writes it in one way;
+    better: whether more of it is better, or less, or neither, as of a number of documents.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Definition:
     within: tuple[tuple[str, tuple[float, float]], ...] = ()
     forms: tuple[tuple[str, Form], ...] = ()
     of: Judgments = "documents"
+    better: Better = "more"
 
     @property
     def bounded(self) -> bool:
@@ -125,13 +129,14 @@ def measure(
     choices: Mapping[str, tuple[Setting, ...]] | None = None,
     within: Mapping[str, tuple[float, float] | Form] | None = None,
     of: Judgments = "documents",
+    better: Better = "more",
 ) -> Callable[[Callable[..., Float64]], Measure]:
     """Register the decorated function of a `Judged` as a measure.
 
     Its keyword parameter `k` is the cut-off; its other keyword parameters are the measure's settings,
     whose type is that of their default; `choices` lists the allowed values of a setting, `within` gives
     the smallest and the largest of one that is a number, and for a text beyond the choices what checks it.
-    values, of: as in Definition.
+    values, of, better: as in Definition.
     """
 
     def register(function: Callable[..., Float64]) -> Measure:
@@ -139,7 +144,7 @@ def measure(
         ranges = tuple((key, rule) for key, rule in rules if isinstance(rule, tuple))
         forms = tuple((key, rule) for key, rule in rules if not isinstance(rule, tuple))
         listed = tuple((choices or {}).items())
-        MEASURES.add(name, Definition(name, function, cutoff, values, listed, ranges, forms, of))
+        MEASURES.add(name, Definition(name, function, cutoff, values, listed, ranges, forms, of, better))
         return Measure(name)
 
     return register
@@ -302,6 +307,35 @@ def canonical_name(text: str) -> str:
 
 
 MEASURE_NAME.register(canonical_name)
+
+
+def direction(name: str) -> int:
+    """Which values of the measure of a name are better: 1 larger ones, -1 smaller ones, 0 neither.
+
+    1 for a name that is none of a measure here, such as that of a measure of somebody else's results.
+    """
+    try:
+        return {"more": 1, "less": -1, "neither": 0}[MEASURES.get(parse_measure(name).name).better]
+    except WeirError:
+        return 1
+
+
+def best_of(name: str, means: Iterable[float]) -> float:
+    """The best of some means by the measure of a name; NaN where it has no direction, and for no mean."""
+    way = direction(name)
+    return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
+
+
+def judged_by_default(measures: Iterable[str]) -> list[str]:
+    """The names of measures that a comparison looks at unasked: those with a direction, else all."""
+    names = list(dict.fromkeys(measures))
+    return [name for name in names if direction(name)] or names
+
+
+def no_direction_note(measures: Iterable[str]) -> list[str]:
+    """A sentence on the measures among these names that have no direction, if there are any."""
+    names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
+    return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def within_unit(name: str) -> bool:

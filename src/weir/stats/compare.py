@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weir.argument_types import checked_fields
 from weir.core.frames import plain
+from weir.core.origin import apart
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
 from weir.core.rounding import change, count, effect, probability, score, share
@@ -20,7 +21,7 @@ from weir.core.short_names import short_names
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
-from weir.measures.measure import within_unit
+from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, resampled_part_means, resampled_sums
@@ -87,7 +88,8 @@ def on_same_queries(
     return first, second, [note]
 
 
-Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
+Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "-"]
+"""What a system is; "-" by a measure of which more is neither better nor worse."""
 
 
 @checked_fields
@@ -152,7 +154,8 @@ class ScoreTable:
     columns are datasets, which then hold means as they are reported, the values on the queries of each, float64[K, Q]
     for each of its parts; strata: where columns
     are the queries of several parts that weigh the same, the values of each, not scaled; queries: what the
-    columns are, None where they are datasets; group: the group of queries that they are, "" for all.
+    columns are, None where they are datasets; group: the group of queries that they are, "" for all; unit_of: what the
+    dataset counts as in a mean over datasets, the collection whose split it is.
     """
 
     dataset: str
@@ -167,6 +170,7 @@ class ScoreTable:
     strata: tuple[Float64, ...] = ()
     queries: Ids | None = None
     group: str = ""
+    unit_of: str = ""
 
     def take(self, columns: Int64) -> ScoreTable:
         """The table of these queries alone, by number; raises BadValue for a table whose columns are datasets."""
@@ -212,16 +216,17 @@ class Standing:
     """A system in a comparison: its mean with the percentile bootstrap interval of `weir eval`, and its place.
 
     low, high: None for fewer queries than `fewest`; best, worst: its rank by the verdicts, 1 + the systems that are
-    better than it, and their number less the systems that are worse; letters: two systems share one exactly if
-    neither is better; "" against a baseline, where not all pairs are compared, and where nothing could be found.
+    better than it, and their number less the systems that are worse, None by a measure without a direction; letters:
+    two systems share one exactly if neither is better; "" against a baseline, where not all pairs are compared, and
+    where nothing could be found.
     """
 
     system: str
     mean: float
     low: float | None
     high: float | None
-    best: int
-    worst: int
+    best: int | None
+    worst: int | None
     letters: str
 
 
@@ -232,7 +237,7 @@ class Pair:
     difference: second minus first, with its interval, whose bounds are None for fewer queries than `fewest`; p,
     adjusted: before and after the correction over so many `comparisons`; effect: Hedges' g, the mean difference over
     the standard deviation of the differences, corrected for few queries, None where there is no deviation and for two
-    queries; won, lost, tied: queries on which the second is higher, lower, equal; detectable: the smallest true
+    queries; won, lost, tied: queries on which the second is better, worse, equal; detectable: the smallest true
     difference that the test finds with the wanted power in new data, corrected as here, where one of the two differs so
     from all others and nothing else does; None where that is more than the measure's whole range, where the test finds
     none so often, and of a test of which none can be said; equivalence: corrected p-value of lying within the margin,
@@ -326,6 +331,19 @@ class Comparison:
         return None
 
 
+def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
+    """Raise BadValue for scores by name that do not belong together: of other judgments or other conventions."""
+    (name, first), *others = scores.items()
+    for other, one in others:
+        reasons = apart(first.origin, one.origin)
+        if one.conventions != first.conventions:
+            reasons.append(f"by the conventions {first.conventions} and {one.conventions}")
+        if reasons:
+            raise BadValue(
+                f"{dataset}: {name} and {other} do not compare, being scores {' and '.join(reasons)}; score both alike"
+            )
+
+
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
     """The values of several systems on the queries for which all have one.
 
@@ -334,6 +352,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
+    refuse_apart(dataset, scores)
     first, *others = scores.values()
     order = first.id_order()
     names = first.queries.strings.take(order)
@@ -363,6 +382,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
         span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),
+        unit_of=first.origin.collection or dataset,
     )
 
 
@@ -407,7 +427,8 @@ def _tested(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -
     if baseline is not None and baseline not in table.systems:
         raise UnknownName("system to be the baseline", baseline, table.systems)
     means, reported = [exact_mean(row) for row in table.values], table.means()
-    ranked = sorted(range(len(means)), key=lambda k: (-reported[k], table.systems[k]))
+    way = direction(table.measure) or 1
+    ranked = sorted(range(len(means)), key=lambda k: (-way * reported[k], table.systems[k]))
     # Draws follow the systems in this order, so that p-values do not depend on the order of the arguments.
     best_first = table.ordered(ranked)
     names = best_first.systems
@@ -456,6 +477,7 @@ def _comparison(
         mean_ends, pair_ends = of_means.tolist(), np.clip(of_pairs, -table.span, table.span).tolist()
 
     equal_p = adjusted(np.concatenate([tested.same, *(other.same for other in beside)]), method.correct)
+    way = direction(table.measure)
     unit = math.inf  # what is detectable is a multiple of the deviation
     if possible.possible and TESTS.get(method.test).detection is not None:
         kurtosis = excess_kurtosis(differences)
@@ -466,13 +488,13 @@ def _comparison(
         row, pair_p, same_p = differences[number], float(corrected[number]), float(equal_p[number])
         mean, deviation = means[j] - means[i], float(row.std(ddof=1))
         low, high = pair_ends[number]
-        least, outcome = unit * deviation, verdict_of(mean, pair_p, same_p, method.alpha)
+        least, outcome = unit * deviation, verdict_of(mean, pair_p, same_p, method.alpha, way)
         better[j, i], better[i, j] = outcome == "better", outcome == "worse"
         compared_pairs.append(
             Pair(
                 *(names[i], names[j], mean, low, high, float(p[number]), pair_p, family.tests),
                 hedges_g(mean, deviation, units),
-                *signs(row),
+                *signs(row * (way or 1)),
                 least if math.isfinite(least) and least <= table.span else None,
                 None if method.margin is None else same_p,
                 outcome,
@@ -480,12 +502,12 @@ def _comparison(
         )
 
     decided = possible.possible or any(pair.verdict != "not separable" for pair in compared_pairs)
-    groups = letters(better | better.T) if baseline is None and decided else [""] * systems
+    groups = letters(better | better.T) if baseline is None and decided and way else [""] * systems
     standings = []
     for k, name in enumerate(names):
         low, high = mean_ends[k]
-        best, worst = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
-        standings.append(Standing(name, reported[k], low, high, best, worst, groups[k]))
+        ranks = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
+        standings.append(Standing(name, reported[k], low, high, *(ranks if way else (None, None)), groups[k]))
     return Comparison(
         *(table.dataset, table.measure, units, table.unit, table.left_out, tuple(standings)),
         tuple(compared_pairs),
@@ -517,15 +539,18 @@ def compare_scores(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
     groups: QueryGroups | None = None,
+    measures: Sequence[str] = (),
 ) -> list[Comparison]:
     """One comparison for each measure that all systems have; with groups of queries, those of `compared_by_group`.
 
-    Raises BadValue for fewer than two systems, and what `shared_measures`, `table` and these comparisons raise.
+    measures: by default those of `judged_by_default`. Raises BadValue for fewer than two systems, and what
+    `shared_measures`, `table` and these comparisons raise.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
     comparisons = []
-    for measure in shared_measures(scores.values()):
+    shared = shared_measures(scores.values())
+    for measure in measures or judged_by_default(shared):
         values = table(dataset, measure, scores)
         if groups is None:
             comparisons.append(compared(values, baseline, method))
@@ -563,12 +588,17 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
 
-def verdict_of(mean: float, p: float, same: float, alpha: float) -> Verdict:
-    """What the p-values of a difference and of equivalence say; equivalence first: a tiny difference is none."""
+def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
+    """What the p-values of a difference and of equivalence say; equivalence first: a tiny difference is none.
+
+    way: 1 where more is better, -1 where less is, 0 where neither is: then there is no verdict.
+    """
+    if not way:
+        return "-"
     if same < alpha:
         return "equivalent"
     if p < alpha and mean:
-        return "better" if mean > 0 else "worse"
+        return "better" if way * mean > 0 else "worse"
     return "not separable"
 
 
@@ -654,9 +684,17 @@ def compared_across(
         own = by_dataset.get(dataset) or compared(pooled(tables, dataset), baseline, method)
         for pair in own.pairs:
             verdicts.get(pair.second, []).append(pair.verdict)
+    less = direction(comparison.measure) < 0
     tallies = [
         DatasetCounts(
-            *(pair.second, baseline, comparison.count, pair.difference, pair.won, pair.lost, pair.tied),
+            *(
+                pair.second,
+                baseline,
+                comparison.count,
+                pair.difference,
+                *((pair.lost, pair.won) if less else (pair.won, pair.lost)),
+                pair.tied,
+            ),
             *(verdicts[pair.second].count(v) for v in ("better", "worse", "equivalent", "not separable")),
         )
         for pair in comparison.pairs
@@ -725,10 +763,26 @@ def compared_by_group(
 # Tables.
 
 _PAIR_HEAD = ("pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
+ALONE = "an interval is of one difference alone, a verdict of all comparisons together"
+"""Why an interval may leave out 0 where nothing is separable."""
 FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
+
+
+def disagrees(pair: Pair) -> bool:
+    """Whether the interval of a difference and its verdict seem to say other things of 0."""
+    if pair.low is None or pair.high is None:
+        return False
+    return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
+
+
+def rank_text(standing: Standing, to: str = "-") -> str:
+    """A rank, or a range of ranks with a dash of this kind; a dash alone where there is none."""
+    if standing.best is None:
+        return to
+    return str(standing.best) if standing.best == standing.worst else f"{standing.best}{to}{standing.worst}"
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
@@ -816,7 +870,7 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
         for s in c.standings:
-            best = s.mean == c.standings[0].mean
+            best = s.best is not None and s.mean == c.standings[0].mean
             where = f"{c.dataset}, {c.group}" if c.group else c.dataset
             of = cells.setdefault((where, s.system), {})
             of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
@@ -852,9 +906,8 @@ def compare_tables(
         lettered = any(s.letters for s in c.standings)
         lines = [["system", "mean", "rank", *["group"] * lettered]]
         for s in c.standings:
-            ranks = str(s.best) if s.best == s.worst else f"{s.best}-{s.worst}"
             mean = score(s.mean) + _interval(score, s.low, s.high)
-            lines.append([s.system, mean, ranks, *[s.letters] * lettered])
+            lines.append([s.system, mean, rank_text(s), *[s.letters] * lettered])
         title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
         tables.append(table_of(lines, title=title))
         listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
@@ -949,11 +1002,19 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
                 f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times "
                 "in 100 in new data (weir power: of one test alone)"
             )
+    lines += no_direction_note(c.measure for c in comparisons)
     lines += dict.fromkeys(
         reach_note(c.reach, m.test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0)
         for c in comparisons
         if not c.reach.possible
     )
+    if any(
+        disagrees(p)
+        for c in comparisons
+        for p in c.pairs
+        if p.verdict in ("not separable", "better", "worse")
+    ):
+        lines.append(f"{ALONE}, so that an interval may leave out 0 where the verdict is not separable")
     least = fewest(m.level)
     lines += [
         f"too few {unit} for an interval: {n}, at least {least} are needed; even the whole range of {n} holds the "

@@ -18,6 +18,7 @@ from weir.core.short_names import short_names
 from weir.core.strings import Float64
 from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue
+from weir.measures.measure import direction, no_direction_note
 from weir.stats.compare import (
     ComparisonMethod,
     ScoreTable,
@@ -403,8 +404,10 @@ def factor_study_across(
                 tuple(f.levels[0] if len(f.levels) == 2 else OTHERS for f in factors),
                 *(mean, other, difference, low, high, float(p[number]), effect_p),
                 None if several else hedges_g(difference, deviation, len(row)),
-                *signs(row),
-                verdict_of(difference, effect_p, float(equal_p[number]), method.alpha),
+                *signs(row * (direction(first.measure) or 1)),
+                verdict_of(
+                    difference, effect_p, float(equal_p[number]), method.alpha, direction(first.measure)
+                ),
             )
         )
     return FactorStudy(
@@ -576,6 +579,7 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
              for s in studies if s.effects and not s.reach.possible]  # fmt: skip
     if any(s.geometric for s in studies):
         lines.append("geometric means, over systems and collections too: differences are those of logarithms")
+    lines += no_direction_note(study.measure for study in studies)
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]

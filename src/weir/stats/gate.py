@@ -15,7 +15,7 @@ from weir.core.rounding import change, count, probability, score, share
 from weir.core.scores import averaged
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
-from weir.measures.measure import within_unit
+from weir.measures.measure import direction, no_direction_note, within_unit
 from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_tail
 from weir.stats.intervals import INTERVALS, bounds
@@ -65,10 +65,11 @@ class Gate:
     """One measure of a candidate against its baseline, on a dataset or a group of its queries.
 
     group: "" for all queries; before, after: the means; difference: after minus before, of logarithms where the means
-    are geometric; low: its one-sided lower confidence bound, NaN for a single query; p: of the claim that nothing
-    dropped, adjusted over so many `tests`; deviation: standard deviation of the differences; lost: how many queries
-    lost, broken: those that lost most; left_out: queries without a value on both sides; geometric:
-    whether means are.
+    are geometric; low: its one-sided confidence bound on the side where it would be worse, the upper one where less of
+    the measure is better, NaN for a single query; p: of the claim that nothing dropped, adjusted over so many `tests`;
+    deviation: standard deviation of the differences; lost: how many queries lost, broken: those that lost most;
+    left_out: queries without a value on both sides; geometric: whether means are. A drop is a rise where less is
+    better.
     """
 
     dataset: str
@@ -101,9 +102,14 @@ class Gate:
         return self.verdict != "fail" if self.group else self.passed
 
     @property
+    def gain(self) -> float:
+        """The difference, turned round where less is better."""
+        return direction(self.measure) * self.difference
+
+    @property
     def within(self) -> bool:
         """Whether the mean dropped by no more than allowed, certain or not."""
-        return self.difference >= -self.max_drop - _ROUNDING
+        return self.gain >= -self.max_drop - _ROUNDING
 
     @property
     def needed(self) -> int | None:
@@ -113,7 +119,7 @@ class Gate:
         than ten million queries, and where no number is enough.
         """
         level = 2 * (1 - self.confidence) / (1 if self.within else self.tests)  # one-sided
-        effect = self.difference + self.max_drop if self.within else self.difference
+        effect = self.gain + self.max_drop if self.within else self.gain
         if (
             self.verdict != "undecided"
             or math.isnan(self.deviation)
@@ -132,12 +138,16 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     mean dropped by more than allowed, and a one-sided paired t-test rejects that nothing dropped. Its p-values are
     adjusted by Holm over the cases of all queries, and by Benjamini and Hochberg over those of groups: where nothing
     dropped, at most 1 gate in 20 fails for all queries, and 1 in 20 for a group, at a confidence of 0.95. Else
-    undecided. Raises BadValue for fewer than two queries of a dataset. Sources: Berger 1982; Holm 1979.
+    undecided. Raises BadValue for fewer than two queries of a dataset and for a measure of which more is neither better
+    nor worse. Sources: Berger 1982; Holm 1979.
     """
     tested = []  # before p-values are adjusted and verdicts decided
     for group, table in cases:
         before, after = table.values
-        d = after - before
+        way = direction(table.measure)
+        if not way:
+            raise BadValue(f"{no_direction_note([table.measure])[0]}; gate another measure")
+        d = way * (after - before)
         if len(d) < 2 and not group:
             raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
         assert table.queries is not None
@@ -155,7 +165,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         tested.append(
             Gate(
                 *(table.dataset, group, table.measure, len(d), means[0], means[1]),
-                *(exact_mean(d), low, rules.allowed(table.measure), rules.confidence, p, 0),
+                *(way * exact_mean(d) + 0.0, way * low, rules.allowed(table.measure), rules.confidence, p, 0),
                 "undecided",
                 *(deviation, int(np.count_nonzero(d < 0)), broken, table.left_out, table.geometric),
             )
@@ -167,7 +177,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         for row, value in zip(rows.tolist(), corrected.tolist(), strict=True):
             one = tested[row]
             verdict: GateVerdict = "undecided"
-            if one.low >= -one.max_drop - _ROUNDING:
+            if direction(one.measure) * one.low >= -one.max_drop - _ROUNDING:
                 verdict = "pass"
             elif not one.within and value <= 1 - one.confidence:
                 verdict = "fail"
@@ -179,7 +189,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
 OUTCOMES = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}
 _INDENT = 6
-_NUMBERS = ("verdict", "queries", "baseline", "candidate", "change", "lower bound")
+_NUMBERS = ("verdict", "queries", "baseline", "candidate", "change", "bound")
 
 
 def gate_outcome(gates: Sequence[Gate]) -> str:
@@ -292,29 +302,33 @@ def _subject(one: Gate, several: bool) -> str:
 
 
 def _finding(one: Gate) -> str:
+    side, drop = ("upper", "rise") if direction(one.measure) < 0 else ("lower", "drop")
     logarithms = " of logarithms" if one.geometric else ""
     allowed = f"{logarithms}, about {share(1 - math.exp(-one.max_drop))}" if one.geometric else ""
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
     return (
-        f"candidate - baseline {change(one.difference)}{logarithms}, lower bound {change(one.low)} with "
-        f"{100 * one.confidence:g}% confidence over {queries}; allowed drop {score(one.max_drop)}{allowed}"
+        f"candidate - baseline {change(one.difference)}{logarithms}, {side} bound {change(one.low)} with "
+        f"{100 * one.confidence:g}% confidence over {queries}; allowed {drop} {score(one.max_drop)}{allowed}"
     )
 
 
 def _reasons(one: Gate) -> list[str]:
     """Why a gate does not pass, and what would decide it."""
     adjusted = f", {CORRECTED[bool(one.group)]} over {one.tests}" if one.tests > 1 else ""
-    tested = f"p {probability(one.p)} where nothing dropped (one-sided t{adjusted})"
+    fell, drop, dropped = (
+        ("rose", "rise", "rose") if direction(one.measure) < 0 else ("fell", "drop", "dropped")
+    )
+    tested = f"p {probability(one.p)} where nothing {dropped} (one-sided t{adjusted})"
     if one.verdict == "fail":
-        return [f"the mean fell from {score(one.before)} to {score(one.after)}, {tested}"]
+        return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]
     if one.queries < 2:
         return ["one query tells nothing of others"]
     remedy = " or a larger --max-drop" if one.within else ""
-    dropped = "" if one.within else f", and the drop may be chance: {tested}"
+    chance = "" if one.within else f", and the {drop} may be chance: {tested}"
     needed = "more than ten million queries" if one.needed is None else f"about {count(one.needed)} queries"
     return [
         f"{count(one.queries)} queries that vary so tell the mean only to within "
-        f"{score(one.difference - one.low)}{dropped}",
+        f"{score(abs(one.difference - one.low))}{chance}",
         f"{needed} would decide it {share(POWER, 0)} of the time if the change is what it looks like{remedy}",
     ]
 

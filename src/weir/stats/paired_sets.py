@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.core.origin import Origin, judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.results import result
 from weir.core.rounding import count, score
@@ -15,6 +16,7 @@ from weir.core.scores import GroupedScores, Scores, averaged
 from weir.core.strings import Ids
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
+from weir.measures.measure import direction
 from weir.stats.query_differences import ranks_of
 from weir.stats.resampling import interval
 from weir.stats.significance import exact_mean
@@ -27,9 +29,9 @@ class WithinGroups:
     """What a measure does within groups of queries, averaged over the groups.
 
     groups: how many have a defined value, queries: how many values those have; mean, worst, best: means over groups of
-    the group's mean, lowest and highest value, where values are logarithms geometric ones; spread: of highest less
-    lowest value, of logarithms where values are; intervals: 95%, by resampling groups, since the queries of a group
-    are not independent. worst by nDCG@10 is InstructIR's robustness@10.
+    the group's mean, worst and best value (lowest and highest by a measure without a direction), where values are
+    logarithms geometric ones; spread: of highest less lowest value, of logarithms where values are; intervals: 95%, by
+    resampling groups, since the queries of a group are not independent. worst by nDCG@10 is InstructIR's robustness@10.
     """
 
     measure: str
@@ -57,12 +59,13 @@ def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
         if not defined:
             raise BadValue(f"{measure} has no value in any group of {grouped.name}")
         geometric = measure in grouped.whole.geometric
+        low_first = direction(measure) >= 0
         means: list[float] = []
         ends: list[tuple[float, float]] = []
         for of, logarithms in (
             (np.mean, geometric),
-            (np.min, geometric),
-            (np.max, geometric),
+            (np.min if low_first else np.max, geometric),
+            (np.max if low_first else np.min, geometric),
             (np.ptp, False),
         ):
             values = np.array([of(row) for row in defined])
@@ -113,9 +116,10 @@ def p_mrr(
             f"no pair of queries ending in '{signs[0]}' and '{signs[1]}' has a document that is relevant for the first "
             "alone"
         )
-    queries = Ids.of(names)
-    answered = np.array([_returned(run, n + signs[0]) and _returned(later, n + signs[1]) for n in names])
-    return Scores((P_MRR,), queries, np.array([values]), answered)
+    queries, mark = Ids.of(names), judgment_marks(qrels)
+    marks = {name: mark[name + signs[0]] + mark[name + signs[1]] for name in names}
+    answered = [bool(_returned(run, n + signs[0]) and _returned(later, n + signs[1])) for n in names]
+    return Scores((P_MRR,), queries, np.array([values]), np.array(answered), origin=Origin(saved=marks))
 
 
 def _returned(run: Run, query: str) -> int:

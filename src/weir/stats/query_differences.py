@@ -17,6 +17,8 @@ from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
+from weir.measures.measure import direction
+from weir.stats.compare import refuse_apart
 from weir.stats.score_rows import system_notes
 from weir.stats.significance import exact_mean
 
@@ -56,9 +58,10 @@ class QueryDifference:
 class QueryDifferences:
     """One run against another on the queries for which both have a value.
 
-    won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier; up, down: its
-    largest gains and losses; unanswered: queries that each of the two does not answer; left_out: queries without value;
-    notes: what to read beside the scores.
+    won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier, or higher, lower
+    and equal by a measure without a direction; up, down: its largest gains and losses, or rises and falls; unanswered:
+    queries that each of the two does not answer; left_out: queries without value; notes: what to read beside the
+    scores.
     """
 
     measure: str
@@ -87,6 +90,7 @@ def query_differences(
     for name, scores in zip(names, (first, second), strict=True):
         if not scores.answered.any():
             raise BadValue(f"{name} answers none of the {len(scores.queries)} judged queries")
+    refuse_apart(measure, dict(zip(names, (first, second), strict=True)))
     order = first.id_order()[::-1]
     at = second.queries.codes(first.queries.strings.take(order))
     a, b = first.of(measure)[order], np.where(at >= 0, second.of(measure)[at], np.nan)
@@ -95,10 +99,11 @@ def query_differences(
         raise BadValue(f"{names[0]} and {names[1]} share no query with a value of {measure}")
     queries = [first.queries[q] for q in order[defined].tolist()]
     a, b = a[defined], b[defined]
+    gains = (b - a) * (direction(measure) or 1)
     others = int(np.count_nonzero(first.queries.codes(second.queries.strings) < 0))
-    won, lost, tied = (tuple(compress(queries, rows.tolist())) for rows in (b > a, b < a, a == b))
+    won, lost, tied = (tuple(compress(queries, rows.tolist())) for rows in (gains > 0, gains < 0, a == b))
     largest = []  # gains, then losses
-    for gain in (b - a, a - b):
+    for gain in (gains, -gains):
         rows = np.argsort(-gain, kind="stable")[:top]
         moved = rows[gain[rows] > 0].tolist()
         largest.append(tuple(QueryDifference(queries[q], float(a[q]), float(b[q])) for q in moved))
@@ -199,6 +204,16 @@ def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
 LISTED = 20
 """Queries that are listed by name."""
 EXCERPT_CHARACTERS = 100
+WORDS = {
+    True: ("wins", "loses", "ties", "won", "lost", "tied", "largest gains", "largest losses"),
+    False: (
+        *("is higher on", "lower on", "equal on"),
+        *("higher", "lower", "equal"),
+        "largest rises",
+        "largest falls",
+    ),
+}
+"""How queries are spoken of, by whether the measure has a direction."""
 
 
 def _page(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
@@ -221,18 +236,19 @@ def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
     tables = []
     for moves in results:
         queries = len(moves.won) + len(moves.lost) + len(moves.tied)
+        words = WORDS[bool(direction(moves.measure))]
         lines = [
             f"{moves.measure}: {moves.first} {score(moves.first_mean)} -> {moves.second} {score(moves.second_mean)} "
             f"({change(moves.second_mean - moves.first_mean)}) on {count(queries)} queries",
-            f"{moves.second} wins {count(len(moves.won))}, loses {count(len(moves.lost))}, "
-            f"ties {count(len(moves.tied))}",
+            f"{moves.second} {words[0]} {count(len(moves.won))}, {words[1]} {count(len(moves.lost))}, "
+            f"{words[2]} {count(len(moves.tied))}",
         ]
-        for name, listed in (("won", moves.won), ("lost", moves.lost), ("tied", moves.tied)):
+        for name, listed in zip(words[3:6], (moves.won, moves.lost, moves.tied), strict=True):
             more = f" … and {count(len(listed) - LISTED)} more (--json lists all)"
             more = more if len(listed) > LISTED else ""
             lines += [f"  {name}: {' '.join(listed[:LISTED])}{more}"] if listed else []
         tables.append(sentences(*lines))
-        for title, largest in (("largest gains", moves.up), ("largest losses", moves.down)):
+        for title, largest in zip(words[6:], (moves.up, moves.down), strict=True):
             if largest:
                 lines = [line for move in largest for line in _move_lines(moves, move)]
                 tables.append(sentences(f"{title} of {moves.second}", *lines))
@@ -240,8 +256,8 @@ def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
         tables.append(
             sentences(
                 f"differences: {moves.second} minus {moves.first}",
-                "won, lost: by any difference, however small; equal scores: documents by descending identifier, as "
-                "trec_eval",
+                f"{words[3]}, {words[4]}: by any difference, however small; equal scores: documents by descending "
+                "identifier, as trec_eval",
                 *([left_out] if moves.left_out else []),
                 *map(str, moves.notes),
             )

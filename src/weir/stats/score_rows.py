@@ -30,7 +30,7 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, parse_measure
+from weir.measures.measure import Measure, best_of, parse_measure
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_part_means
 
 if TYPE_CHECKING:
@@ -112,13 +112,18 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         )
     several = len({(r.system, r.dataset) for r in rows}) > 1
     rates = {
-        f"{r.system} on {r.dataset}" if several else "": _rate_of_answers(
-            r.judged_at_10, r.queries, r.answered, r.conventions
-        )
+        f"{r.system} on {r.dataset}" if several else "": rate
         for r in rows
-        if r.judged_at_10 is not None
+        if (rate := answered_rate(r)) is not None
     }
     return [*notes, *judged_notes(rates, compared=False)]
+
+
+def answered_rate(row: Row) -> float | None:
+    """The share of a row's first 10 documents that are judged where something was returned, as Elastic's judge rate."""
+    if row.judged_at_10 is None:
+        return None
+    return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
 
 
 def _rate_of_answers(rate: float, queries: int, answered: int, conventions: str) -> float:
@@ -389,8 +394,6 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
 # Rows as tables: a line for each dataset, system and group of queries.
 
 JUDGED = "Judged@10"
-UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
-"""Measures of which more is not better, so that none is the best."""
 BEST = "* the best of its dataset"
 """What the star behind a mean says; it is no verdict."""
 
@@ -434,8 +437,8 @@ def long_table(rows: Sequence[Row]) -> Table:
             if "ties=bounds" in row.conventions:
                 lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
                 more += f" ties {score(lowest)}..{score(highest)}"
-            ranked = len(of_systems) > 1 and not measure.startswith(UNRANKED)
-            cells.append(Cell(score(row.mean), ranked and row.mean == max(of_systems), more=more))
+            best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
+            cells.append(Cell(score(row.mean), best, more=more))
         for measure in people:
             mean = line[measure].people if measure in line else None
             cells.append(Cell("-" if mean is None else score(mean)))

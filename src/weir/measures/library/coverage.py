@@ -12,7 +12,7 @@ from weir.measures.measure import measure
 __all__ = ["Hole", "Judged_at"]
 
 
-@measure("Judged", cutoff="required", of="presence")
+@measure("Judged", cutoff="required", of="presence", better="neither")
 def Judged_at(j: Judged, *, k: int) -> Float64:
     """Share of the first k documents returned that were judged for this query, whatever the grade.
 
@@ -23,7 +23,7 @@ def Judged_at(j: Judged, *, k: int) -> Float64:
     return ratio(_judged(j, k), np.minimum(j.retrieved, k))
 
 
-@measure("Hole", cutoff="required", of="presence")
+@measure("Hole", cutoff="required", of="presence", better="less")
 def Hole(j: Judged, *, k: int) -> Float64:
     """Share of the first k places that hold a document nobody judged for this query.
 

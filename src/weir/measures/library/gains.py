@@ -45,7 +45,7 @@ def DCG(
     return _total(j, found_gains(j, k, gain), base, discount)
 
 
-@measure("IDCG", values="any", choices=_CHOICES, within=_WITHIN)
+@measure("IDCG", values="any", choices=_CHOICES, within=_WITHIN, better="neither")
 def IDCG(
     j: Judged, *, k: int | None = None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
 ) -> Float64:

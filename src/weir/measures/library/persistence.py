@@ -33,7 +33,7 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
     return (1.0 - p) * j.total(query, worth * _reached(j.rank[rows], p))
 
 
-@measure("RBP_residual", within=_PERSISTENCE, of="presence")
+@measure("RBP_residual", within=_PERSISTENCE, of="presence", better="less")
 def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
     """The most that RBP could rise if every document not judged, and all beyond the list, were relevant.
 

@@ -93,7 +93,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
     return _weighted(hits / k, ratio(hits, j.relevant(rel)), beta)
 
 
-@measure("NumRet", values="any", of="presence")
+@measure("NumRet", values="any", of="presence", better="neither")
 def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     """Number of documents returned, at most k.
 
@@ -103,7 +103,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     return _returned(j, k).astype(np.float64)
 
 
-@measure("NumRel", values="any")
+@measure("NumRel", values="any", better="neither")
 def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
@@ -124,7 +124,7 @@ def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     return _hits(j, k, rel).astype(np.float64)
 
 
-@measure("NumNonrelRet", values="any")
+@measure("NumNonrelRet", values="any", better="neither")
 def NumNonrelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of documents among the first k that are judged and not relevant, a grade below 0 being no judgment.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from weir.cli.options import (
     FOLDER,
@@ -35,7 +36,7 @@ from weir.cli.terminal import say, say_notes, show_tables
 @click.option("--tables", type=FOLDER,
               help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
 @click.option("--published", "publisher", metavar="NAME",
-              help="Instead of a folder, the table of published scores, such as 'BEIR paper'.")  # fmt: skip
+              help="Published scores, such as 'BEIR paper'; with those of FOLDER beside, if one is given.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
 @click.option("--no-audit", is_flag=True, help="Leave out the audit of the collections.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -70,8 +71,14 @@ def command(
     if publisher is not None:
         from weir.plugins.report.paper import published_table
         from weir.plugins.report.report import write_tables
+        from weir.plugins.report.study import Study
 
-        of = [published_table(publisher, name, baseline or "BM25") for name in measures or ("nDCG@10",)]
+        given = click.get_current_context().get_parameter_source("folder") is ParameterSource.COMMANDLINE
+        study = Study.of(folder, None, (), labels=labels) if given else None
+        of = [
+            published_table(publisher, name, baseline, datasets, systems, study)
+            for name in measures or ("nDCG@10",)
+        ]
         show_tables(of)
         if tables is not None:
             say(f"tables: {len(write_tables(of, tables, 'published'))} files in {tables}")

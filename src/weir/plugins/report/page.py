@@ -33,16 +33,16 @@ from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
 from weir.files.runs import read_run
+from weir.measures.measure import best_of, direction
 from weir.plugins.report.sections import (
     SEVERITIES,
     Question,
     Section,
     Statement,
-    rank_text,
     tally,
 )
 from weir.plugins.report.study import FEW_QUERIES, RUN_BYTES, Study
-from weir.stats.compare import Comparison
+from weir.stats.compare import Comparison, rank_text
 
 PAGE_BYTES = 9_500_000
 """Size up to which rankings and texts of queries are packed."""
@@ -54,7 +54,7 @@ VALUE_STEPS = 10_000
 """Steps between 0 and 1 in which scores are packed, as tables print them."""
 MISSING = 65_535
 SEVERITY_WORDS = {
-    "serious": ("serious finding", "serious findings"),
+    "serious": ("serious question", "serious questions"),
     "weakens": ("that weakens a claim", "that weaken a claim"),
     "note": ("note", "notes"),
     "checked": ("checked", "checked"),
@@ -288,7 +288,7 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
             "" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
         )
         cells = [
-            f"<td>{rank_text(one.best, one.worst)}</td>",
+            f"<td>{rank_text(one, '–')}</td>",
             f'<th scope="row">{mark_svg(number)}{text(label)}{full}</th>',
             f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}</td>',
             f'<td class="weir-soft">{bounds}</td>',
@@ -379,7 +379,7 @@ def grid_cell(
     pair = study.against(comparison, system)
     verdict = pair.verdict if pair is not None else ""
     ground = tint(verdict, pair.difference if pair is not None else 0.0)
-    highest = row.mean == max(one.mean for one in comparison.standings)
+    highest = row.mean == best_of(measure, [one.mean for one in comparison.standings])
     best = " weir-best" * ((standing.best == 1 and comparison.reach.possible) if study.pairwise else highest)
     icon = (
         "" if system == study.baseline or (wide and verdict not in ("better", "worse")) else icon_svg(verdict)
@@ -439,7 +439,8 @@ class QueryScores:
             for m, measure in enumerate(study.measures):
                 if measure in one.measures:
                     values[m, s, at[at >= 0]] = one.of(measure)[at >= 0]
-        hardest = np.argsort(np.nan_to_num(values[0]).mean(axis=0), kind="stable")
+        way = direction(study.measures[0]) or 1
+        hardest = np.argsort(way * np.nan_to_num(values[0]).mean(axis=0), kind="stable")
         values, ids = values[:, :, hardest], tuple(queries[int(n)] for n in hardest)
         systems = tuple(cell.label for cell in cells)
         base = systems.index(study.baseline) if study.baseline in systems else 0

@@ -14,7 +14,8 @@ from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
 from weir.experiment.efficiency import Efficiency
-from weir.experiment.published import facts_table, published
+from weir.experiment.published import PublishedScore, facts_table, published, publisher_of
+from weir.measures.measure import direction
 from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
 from weir.systems.expression import expression_tree
@@ -83,7 +84,7 @@ def paper_table(
     systems = list(dict.fromkeys(system for _, system in scores))
     if baseline not in systems:
         raise UnknownName("system to be the baseline", baseline, systems)
-    rows = [tuple(_row(scores, dataset, systems)) for dataset in datasets]
+    rows = [tuple(_row(scores, dataset, systems, direction(measure))) for dataset in datasets]
     averaged = [d for d in datasets if not _trained_on(scores, d, systems)]
     averages, against, above = [Cell("average")], [Cell(f"against {baseline}")], [Cell("higher / lower")]
     for system in systems:
@@ -115,17 +116,16 @@ def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[s
     return math.fsum(means) / len(means) if means else math.nan
 
 
-def _row(scores: Scores, dataset: str, systems: Sequence[str]) -> Iterable[Cell]:
-    there = sorted(
-        {round(scores[dataset, s].value, 6) for s in systems if (dataset, s) in scores}, reverse=True
-    )
+def _row(scores: Scores, dataset: str, systems: Sequence[str], way: int) -> Iterable[Cell]:
+    """The cells of a dataset; way: as `direction`, so that the best of a measure without one is not marked."""
+    there = sorted({-way * round(scores[dataset, s].value, 6) for s in systems if (dataset, s) in scores})
     yield Cell(dataset)
     for system in systems:
         one = scores.get((dataset, system))
         if one is None:
             yield Cell("–")
             continue
-        place = there.index(round(one.value, 6))
+        place = there.index(-way * round(one.value, 6))
         text = short_score(one.value) + (IN_DOMAIN if one.in_domain else "")
         yield Cell(text, best=place == 0 and len(there) > 1, second=place == 1, verdict=one.verdict)
 
@@ -164,7 +164,11 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """What a table of collections says about one; copies: documents that repeat another's title and text."""
+    """What a table of collections says about one.
+
+    copies: documents whose title and text another has too, as Elastic counts them; beyond: those but for the first of
+    each, as Weir does, None where that is not known.
+    """
 
     name: str
     task: str
@@ -177,6 +181,7 @@ class CollectionFacts:
     words_per_query: float | None
     words_per_document: float | None
     copies: int | None
+    beyond: int | None = None
 
     @staticmethod
     def counted(card: CollectionCard) -> CollectionFacts:
@@ -184,7 +189,14 @@ class CollectionFacts:
         words = card.words_per_query, card.words_per_document
         counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
         return CollectionFacts(
-            card.name, card.task, card.domain, card.relevance, *counts, *words, card.copies
+            card.name,
+            card.task,
+            card.domain,
+            card.relevance,
+            *counts,
+            *words,
+            card.having_copies,
+            card.copies,
         )
 
     @staticmethod
@@ -220,11 +232,16 @@ def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: S
             + [f"{one.positive / one.queries:.2f}" if known else "–"]
             + ["–" if w is None else f"{w:.2f}" for w in (one.words_per_query, one.words_per_document)]
             + [f"{n:,}" if known else "–" for n in (one.positive, one.zero)]
-            + ["–" if one.copies is None else f"{one.copies:,}"]
+            + [
+                "–"
+                if one.copies is None
+                else f"{one.copies:,}" + (f" ({one.beyond:,})" if one.beyond else "")
+            ]
         )
-    return replace(table_of(lines, right=8, keys=4), title=title, notes=tuple(notes))
+    return replace(table_of(lines, right=8, keys=4), title=title, notes=(*notes, COPIES))
 
 
+COPIES = "copies: documents whose title and text another has too, as Elastic counts; in brackets but the first of each"
 BEIR = "BEIR paper (arXiv:2104.08663v4)"
 PRINTED = {
     "BEIR table 3": ("system", f"{BEIR}, table 3: one query against a million documents of DBpedia, 2021"),
@@ -235,21 +252,35 @@ PRINTED = {
     ),
 }
 """Tables that are printed as they are, with what stands in their rows, and their source."""
-PUBLISHED = ("BEIR table 1", "BEIR table 2", *PRINTED, "BEIR table 9", "Elastic table 1")
+TABLES_OF_COLLECTIONS = ("BEIR table 1", "Elastic table 1")
+PUBLISHED = (*TABLES_OF_COLLECTIONS, "BEIR table 2", *PRINTED, "BEIR table 9")
 """Tables of two studies. Their tables of collections are one here, counted in the catalogue."""
 
 
-def published_table(name: str, measure: str = "nDCG@10", baseline: str = "BM25") -> Table:
+def published_table(
+    name: str,
+    measure: str = "nDCG@10",
+    baseline: str | None = None,
+    datasets: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    study: Study | None = None,
+) -> Table:
     """A table of published numbers.
 
-    name: one of PUBLISHED, or a publisher such as "BEIR paper", whose scores by the measure are shown. Raises BadValue
-    where nothing is published, UnknownName for a baseline that is not there.
+    name: one of PUBLISHED, or a publisher such as "BEIR paper", whose scores by the measure are shown; baseline: of
+    averages, by default the publisher's BM25 or its first system; datasets: these, or the members of these groups,
+    alone; systems: those alone that have all words of one of these; study: one's own results, which stand beside them
+    on the splits that both have. Raises BadValue where nothing is published, and for parts of a table that is printed
+    as it is, UnknownName for a dataset, system or baseline that is not there.
     """
-    if name in ("BEIR table 1", "Elastic table 1"):
-        datasets = dict.fromkeys(
-            one.dataset for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")
+    if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
+        raise BadValue(f"{name} is printed as it is; leave out -d, -s and the folder")
+    if name in TABLES_OF_COLLECTIONS:
+        own = [one for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
+        of_paper = [one.dataset for one in _chosen(own, datasets, ())]
+        facts = (
+            CollectionFacts.published(one, [get(m) for m in members(one)]) for one in dict.fromkeys(of_paper)
         )
-        facts = (CollectionFacts.published(one, [get(m) for m in members(one)]) for one in datasets)
         return collection_table(
             facts, name, ("Counts of the judgments themselves, which papers print with slips.",)
         )
@@ -268,15 +299,70 @@ def published_table(name: str, measure: str = "nDCG@10", baseline: str = "BM25")
         names = sorted({one.model.rpartition("[")[2].rstrip("]") for one in published(measure=measure)})
         there = f"tables: {', '.join(sorted(PUBLISHED))}; scores by {measure}: {', '.join(names)}"
         raise BadValue(f"'{name}' is not published here; there are {there}")
+    source = own[0].source
+    own = _chosen(own, datasets, systems)
     # A paper says it beside one of its tables, and it holds for all.
     in_domain = {(one.dataset, one.model) for one in published() if "in-domain" in one.note}
+    splits: dict[str, set[str]] = {}
+    for one in own:
+        splits.setdefault(one.dataset, set()).add(one.split)
+    place_of = {(d, split): f"{d}:{split}" if len(of) > 1 else d for d, of in splits.items() for split in of}
     scores = {
-        (one.dataset, one.model.rpartition(" [")[0]): PaperScore(
+        (place_of[one.dataset, one.split], one.model.rpartition(" [")[0]): PaperScore(
             one.value, (one.dataset, one.model) in in_domain
         )
         for one in own
     }
-    return paper_table(scores, measure, baseline, f"{publisher}: {own[0].source}")
+    models = list(dict.fromkeys(model for _, model in scores))
+    usual = min(
+        models, key=lambda model: (model != "BM25", not model.startswith("BM25"), models.index(model))
+    )
+    notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
+    if study is not None:
+        mine = _beside(study, measure, place_of)
+        scores |= mine
+        how = "every judged query counts, and ties stand by descending identifier"
+        lacking = f"{study.folder} has no {measure} on these collections and splits"
+        notes.append(f"(here): scored by Weir: {how}" if mine else lacking)
+    units = {place: dataset for (dataset, _), place in place_of.items()}
+    table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
+    return replace(table, notes=(*table.notes, *notes))
+
+
+def _chosen(
+    scores: Sequence[PublishedScore], datasets: Sequence[str], systems: Sequence[str]
+) -> list[PublishedScore]:
+    """The scores of these datasets and systems; raises UnknownName for one that none is of."""
+    for name in datasets:
+        if not any(one.dataset in members(name) or one.dataset == name for one in scores):
+            raise UnknownName("dataset among these scores", name, {one.dataset for one in scores})
+    kept = {member for name in datasets for member in (name, *members(name))}
+    chosen = [one for one in scores if not datasets or one.dataset in kept]
+    words = {text: set(text.lower().split()) for text in systems}
+    own_words = {one.model: set(one.model.rpartition(" [")[0].lower().split()) for one in chosen}
+    exact = {text for text in systems if any(words[text] == of for of in own_words.values())}
+    fits = {
+        model
+        for model, of in own_words.items()
+        for text in systems
+        if (words[text] == of if text in exact else words[text] <= of)
+    }
+    for text in systems:
+        if not any(words[text] <= of for of in own_words.values()):
+            names = [model.rpartition(" [")[0] for model in own_words]
+            raise UnknownName("system among these scores", text, names)
+    return [one for one in chosen if not systems or one.model in fits]
+
+
+def _beside(
+    study: Study, measure: str, place_of: Mapping[tuple[str, str], str]
+) -> dict[tuple[str, str], PaperScore]:
+    """The means of one's own systems on the collections and splits of a table, under their names and "(here)"."""
+    return {
+        (place_of[cell.collection, cell.split], f"{study.label(cell.label)} (here)"): PaperScore(mean)
+        for cell in study.cells
+        if (cell.collection, cell.split) in place_of and (mean := cell.mean(measure)) is not None
+    }
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:

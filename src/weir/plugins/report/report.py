@@ -22,14 +22,12 @@ from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
     Question,
     Section,
-    concluded,
-    not_concluded,
     questions,
-    rank_text,
     sections,
     tally,
 )
 from weir.plugins.report.study import Study
+from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
@@ -75,7 +73,7 @@ class Report:
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
-        for title, statements in (("can be concluded", concluded(study)), ("cannot", not_concluded(study))):
+        for title, (_, statements) in zip(("can be concluded", "cannot"), head.lists, strict=True):
             lines += [
                 f"- {title}: **{markdown_escaped(s.head)}** {markdown_escaped(s.text)}"
                 for s in statements[:3]
@@ -90,7 +88,7 @@ class Report:
                 ends = f"{short_score(one.low or 0)}–{short_score(one.high or 0)}" if known else ""
                 tallied = map(str, tally(study, measure, one.system))
                 counts = "baseline" if one.system == study.baseline else "/".join(tallied)
-                name, rank = markdown_escaped(study.label(one.system)), rank_text(one.best, one.worst)
+                name, rank = markdown_escaped(study.label(one.system)), rank_text(one, "–")
                 lines.append(f"| {rank} | {name} | {short_score(one.mean)} | {ends} | {counts} |")
         serious = [one for one in self.questions if one.severity == "serious"]
         lines += [""] * bool(serious)

@@ -14,6 +14,7 @@ from weir.api.rows import grid_tables, grids_marked
 from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.audit.check import Audit, audit_tables
+from weir.audit.judgments import BEIR_HOLE, HOLE
 from weir.core.charts import Chart, HeatMap, Interval, Intervals, Network, Panel, Points, Spread
 from weir.core.rounding import (
     coarse_score,
@@ -34,6 +35,7 @@ from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
 from weir.experiment.results import as_weir_writes_it, stages_of
 from weir.files.runs import read_run
+from weir.measures.measure import direction
 from weir.models.verdicts import SCORED_KINDS
 from weir.plugins.report.paper import (
     CollectionFacts,
@@ -43,7 +45,8 @@ from weir.plugins.report.paper import (
     trained_on,
 )
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
-from weir.stats.compare import Comparison, compare_tables
+from weir.stats.compare import ALONE, Comparison, compare_tables, disagrees, rank_text
+from weir.stats.score_rows import answered_rate
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 MOST_SENTENCES = 4
@@ -136,8 +139,8 @@ def lede(study: Study) -> str:
     )
 
 
-def concluded(study: Study) -> tuple[Statement, ...]:
-    """What the verdicts of the first measure support."""
+def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
+    """What the verdicts of the first measure support; audits: which say what unjudged documents leave open."""
     if not study.comparisons:
         return ()
     measure, baseline = study.measures[0], study.label(study.baseline)
@@ -146,7 +149,10 @@ def concluded(study: Study) -> tuple[Statement, ...]:
     if whole is not None and len(study.systems) > 1 and whole.standings[0].worst == 1:
         best = whole.standings[0]
         statements.append(
-            Statement(f"{study.label(best.system)} is better than every other system", f"on {whole.dataset}.")
+            Statement(
+                f"{study.label(best.system)} is better than every other system",
+                f"on {whole.dataset}{_left_open(best.system, audits)}.",
+            )
         )
     for system in study.systems:
         pairs = [(c, pair) for c in single if (pair := study.against(c, system)) is not None]
@@ -184,6 +190,23 @@ def concluded(study: Study) -> tuple[Statement, ...]:
     return tuple(statements[:MOST_SENTENCES])
 
 
+def _left_open(system: str, audits: Sequence[Audit]) -> str:
+    """That unjudged documents could turn the order of a system and others, as the audit found it; "" where none can."""
+    begin = f"{system} over "
+    pairs = [
+        (one.subject, example.removeprefix(begin))
+        for one in audits
+        for finding in one.findings
+        if finding.check == "score bounds" and finding.severity == "serious" and not finding.system
+        for example in finding.examples
+        if example.startswith(begin)
+    ]
+    if not pairs:
+        return ""
+    others, places = (list(dict.fromkeys(pair[n] for pair in pairs)) for n in (1, 0))
+    return f", as judged: unjudged documents could turn it and {and_(others[:3])} on {and_(places[:3])}"
+
+
 def not_concluded(study: Study) -> tuple[Statement, ...]:
     """What the data do not support, whatever the means suggest."""
     if not study.comparisons:
@@ -203,6 +226,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
             size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
             more = and_([study.label(system) for system, _ in level[1:4]])
             text = f"On {whole.dataset} it leads {study.label(second)} by {size}, which is not separable"
+            text += f" ({ALONE})" if disagrees(pair) else ""
             statements.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
         elif not study.pairwise and len(whole.standings) > 2:
             statements.append(
@@ -256,9 +280,9 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     return tuple(statements[:MOST_SENTENCES])
 
 
-def short(study: Study) -> Section:
+def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
     """What was compared, what can be concluded and what cannot."""
-    can, cannot = concluded(study), not_concluded(study)
+    can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
         title(study),
@@ -315,11 +339,6 @@ def leaderboard(study: Study) -> Section | None:
     return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
 
 
-def rank_text(best: int, worst: int) -> str:
-    """A range of ranks."""
-    return str(best) if best == worst else f"{best}–{worst}"
-
-
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
     """On how many datasets a system is better than the baseline, level with it, and worse."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
@@ -339,7 +358,7 @@ def standings_table(study: Study, whole: Comparison) -> Table:
             if one.system == study.baseline
             else map(str, tally(study, whole.measure, one.system))
         )
-        rank = rank_text(one.best, one.worst)
+        rank = rank_text(one, "–")
         lines.append([rank, study.label(one.system), short_score(one.mean), ends, one.letters, *counts])
     title = f"{whole.measure}, against {study.label(study.baseline)}"
     return table_of(lines, right=6, keys=2, title=title)
@@ -377,6 +396,8 @@ def against_baseline(study: Study) -> Section | None:
         f"Difference to {name} with its 95% interval. Filled marks are separable from {name}, hollow ones are not "
         f"({study.family})."
     )
+    if any(disagrees(pair) for m in study.measures for c in study.on(m) for pair in c.pairs):
+        lead += f" {ALONE[0].upper()}{ALONE[1:]}."
     tables = compare_tables([c for m in study.measures for c in study.on(m)], long=True)
     return Section("baseline", f"Better or worse than {name}", lead, charts, tables)
 
@@ -405,7 +426,8 @@ def cost(study: Study) -> Section | None:
                 pair = study.against(comparison, names[after], names[before])
                 return pair is not None and pair.verdict == "better"
 
-            drawn = replace(chart, points=points, front=front(points, separable))
+            way = direction(study.measures[0])
+            drawn = replace(chart, points=points, front=front(points, separable, way))
         charts.append(drawn)
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
@@ -431,7 +453,7 @@ def machine(hardware: str) -> str:
 
 def judged_rates(study: Study) -> Section | None:
     """Whether unjudged documents could decide: the judged shares of the first ten."""
-    rows = {(row.dataset, row.system): row.judged_at_10 for row in study.rows if row.judged_at_10 is not None}
+    rows = {(row.dataset, row.system): rate for row in study.rows if (rate := answered_rate(row)) is not None}
     datasets = [name for name in study.datasets if any((name, s) in rows for s in study.systems)]
     if not datasets:
         return None
@@ -442,7 +464,8 @@ def judged_rates(study: Study) -> Section | None:
     rates = {(d, study.label(s)): rows[d, s] for d in datasets for s in study.systems if (d, s) in rows}
     lead = (
         "An unjudged document counts as not relevant. Where the judged share of two systems differs, the one with the "
-        "lower share may be better than its score says."
+        "lower share may be better than its score says. As Elastic's judge rate: of the documents returned, over the "
+        "queries that are answered; the measure Judged@10 counts an unanswered query as 0."
     )
     unlike = [(name, pair) for name in datasets if (pair := unlike_rates(study, name)) is not None]
     notes = tuple(
@@ -455,9 +478,11 @@ def judged_rates(study: Study) -> Section | None:
 def unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | None:
     """The systems of the lowest and highest judged share on a dataset, where the difference matters."""
     rates = sorted(
-        (row.judged_at_10, row.system)
+        (rate, row.system)
         for row in study.rows
-        if row.dataset == dataset and row.judged_at_10 is not None and row.measure == study.measures[0]
+        if row.dataset == dataset
+        and row.measure == study.measures[0]
+        and (rate := answered_rate(row)) is not None
     )
     if not rates or rates[-1][0] - rates[0][0] < UNLIKE_JUDGED_RATES:
         return None
@@ -488,11 +513,10 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
         )
         for dataset in names
     )
-    judged = {(row.dataset, row.system): row.judged_at_10 for row in study.cell_rows}
-    lines = [["collection", "system", "Hole@10", "least", "score", "most"]]
+    lines = [["collection", "system", str(HOLE), BEIR_HOLE, "least", "score", "most"]]
     lines += [
         [
-            *(d, study.label(s), "–" if (rate := judged.get((d, s))) is None else share(1 - rate)),
+            *(d, study.label(s), *(share(of[name]) for name in (str(HOLE), BEIR_HOLE))),
             *(short_score(of[end]) for end in ("low", "score", "high")),
         ]
         for (d, s), of in numbers.items()
@@ -506,7 +530,9 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
     ]
     lead = (
         "Between which values nDCG@10 lies if every unjudged document among the first ten of a system were judged, in "
-        "any way. Where the ranges of two systems overlap, unjudged documents could turn their order."
+        "any way. Where the ranges of two systems overlap, unjudged documents could turn their order. Hole@10: of the "
+        "first ten places, those with a document that was not judged for the query; BEIR's, to lay beside its table 4: "
+        "those with a document that was judged for no query."
     )
     chart = Intervals("Score bounds", "nDCG@10", study.numbers.labels, panels)
     return Section(
@@ -729,7 +755,7 @@ def _one_collection(study: Study) -> Question | None:
     measure = study.measures[0]
     whole = study.across(measure)
     single = study.on(measure)
-    if whole is None or len(single) < 2:
+    if whole is None or len(single) < 2 or not direction(measure):
         return None
     leader = whole.standings[0].system
     others = {
@@ -755,7 +781,7 @@ def _one_collection(study: Study) -> Question | None:
     moved = [
         unit
         for n, unit in enumerate(units)
-        if common[int(np.argmax(np.delete(means, n, 0).mean(0)))] != leader
+        if common[int(np.argmax(direction(measure) * np.delete(means, n, 0).mean(0)))] != leader
     ]
     name = study.label(leader)
     if not others:
@@ -790,7 +816,7 @@ def _construction(study: Study) -> Question | None:
 
 
 def _unjudged(study: Study) -> Question | None:
-    rates = [row.judged_at_10 for row in study.cell_rows if row.judged_at_10 is not None]
+    rates = [rate for row in study.cell_rows if (rate := answered_rate(row)) is not None]
     if not rates:
         return None
     unlike = [(name, pair) for name in study.datasets if (pair := unlike_rates(study, name)) is not None]
@@ -1105,7 +1131,13 @@ def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]
 
     audits: of the folder, none where there is no audit; answered: the questions of a reviewer.
     """
-    made = [short(study), leaderboard(study), collections(study), against_baseline(study), cost(study)]
+    made = [
+        short(study, audits),
+        leaderboard(study),
+        collections(study),
+        against_baseline(study),
+        cost(study),
+    ]
     made += [judged_rates(study), bounds(study, audits), findings(audits)]
     for build in (overlap, lengths, slices):
         try:

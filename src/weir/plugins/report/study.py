@@ -31,6 +31,7 @@ from weir.experiment.results import (
     systems_without_scores,
 )
 from weir.measures import measures_of
+from weir.measures.measure import direction
 from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing
 from weir.stats.significance import DRAWS
 
@@ -91,6 +92,7 @@ class Study:
         if chosen not in names:
             raise UnknownName("system to be the baseline", chosen, names)
         available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+        available.sort(key=lambda name: not direction(name))  # those with verdicts first
         wanted = [str(one) for one in measures_of(tuple(measures))] if tuple(measures) else available
         for measure in wanted:
             if measure not in available:
@@ -148,7 +150,7 @@ class Study:
     @cached_property
     def unit_of(self) -> dict[str, str]:
         """What each dataset counts as in a mean over datasets."""
-        return unit_names(self.datasets)
+        return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:

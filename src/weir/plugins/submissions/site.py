@@ -34,6 +34,7 @@ from weir.experiment.results import finished_cells
 from weir.files.atomic import atomic_dir, temporary_folder
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
+from weir.measures.measure import direction
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
@@ -308,7 +309,8 @@ def _write(
         )
     for dataset in datasets:
         own = sorted(
-            (row for row in site.rows if row.dataset == dataset), key=lambda row: (-row.mean, row.system)
+            (row for row in site.rows if row.dataset == dataset),
+            key=lambda row: (-direction(site.measure) * row.mean, row.system),
         )
         comparison = next((c for c in comparisons if c.dataset == dataset), None)
         facts = {"dataset": dataset, "rows": [row.to_dict() for row in own]}

@@ -20,6 +20,7 @@ from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
+from weir.measures.measure import direction, no_direction_note
 from weir.stats.compare import compare_scores, compare_tables
 from weir.stats.significance import defined_mean
 from weir.systems.fusion.fuse import Pool, fused, fused_block
@@ -183,6 +184,8 @@ def trials(
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
         raise BadValue("a fit takes one measure and at least one fusion")
+    if problem := no_direction_note(map(str, measures)):
+        raise BadValue(f"{problem[0]}, and no settings are the best; fit by another measure")
     codes = qrels.queries.codes(pool.queries.strings)
     shared = np.flatnonzero((codes >= 0) & (pool.answered() > 0))
     if not (pool.answered()[shared] > 1).any():
@@ -211,11 +214,11 @@ def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit
     held_out, results = np.empty(len(trials.queries)), list[Fold]()
     for number in range(folds):
         inside = fold == number
-        best, mean = _best(values[:, ~inside])
+        best, mean = _best(values[:, ~inside], measure)
         held_out[inside] = values[best, inside]
         means = [averaged(m, measure.geometric) for m in (mean, defined_mean(held_out[inside]))]
         results.append(Fold(number + 1, int(inside.sum()), tried[best], *means))
-    best, mean = _best(values)
+    best, mean = _best(values, measure)
     fitted = averaged(mean, measure.geometric)
     return Fit(measure, len(tried), tried[best], fitted, tuple(results), trials.queries, fold, held_out)
 
@@ -264,9 +267,9 @@ def _measured(measure: Measure, run: Run, qrels: Qrels) -> Float64:
     return values
 
 
-def _best(values: Float64) -> tuple[int, float]:
-    means = [defined_mean(row) for row in values]
-    best = max(range(len(means)), key=lambda i: -math.inf if math.isnan(means[i]) else means[i])
+def _best(values: Float64, measure: Measure) -> tuple[int, float]:
+    means, way = [defined_mean(row) for row in values], direction(str(measure))
+    best = max(range(len(means)), key=lambda i: -math.inf if math.isnan(means[i]) else way * means[i])
     return best, means[best]
 
 
@@ -280,7 +283,8 @@ def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str
     held_out: scores of the cross-validated run; single: those of each run by name. The best is picked on these very
     queries, which favours it.
     """
-    best = max(single, key=lambda name: float(single[name].mean_values()[0]))
+    way = direction(held_out.measures[0])
+    best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))
     comparisons = compare_scores({"fused, held out": held_out, best: single[best]}, dataset, best)
     note = f"{best}: the best of {len(single)} runs, picked on these queries, which favours it"
     return (*compare_tables(comparisons), replace(sentences(note), follows=True))

@@ -196,10 +196,9 @@ class LLMScorer:
         if unclear:
             kinds = ", ".join(f"{n} {kind}" for kind, n in unclear.items())
             cut = f"; cut: {task.cut:,}, a higher max_tokens allows longer answers" if task.cut else ""
-            message = (
-                f"{reranker}: could not parse {sum(unclear.values()):,} of {task.verdicts.total():,} answers "
-            )
-            message += f"({kinds}); the documents that they leave out keep their order{cut}"
+            parts = f"{sum(unclear.values()):,} of {task.verdicts.total():,}"
+            message = f"{reranker}: {parts} answers hold no whole verdict "
+            message += f"({kinds}); what they name is used, and the documents that they leave out keep their order{cut}"
             warnings.warn(RankingWarning(message), stacklevel=2)
         flagged = task.flagged()
         self.usage.flagged += len(flagged)

@@ -1,0 +1,111 @@
+"""More is not better by every measure: verdicts, stars, ranks and gates ask which way it goes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.core.scores import Scores
+from weir.core.strings import Ids
+from weir.errors import BadValue
+from weir.measures.measure import MEASURES, direction, measure
+from weir.stats.compare import ComparisonMethod
+from weir.stats.score_rows import long_table, result_rows
+
+NEITHER = ["Judged@10", "NumRet", "NumRel", "NumNonrelRet", "IDCG@10"]
+LESS = ["Hole@10", "RBP_residual"]
+FAST = ComparisonMethod("t")
+
+
+def scored(values, name="Hole@10"):
+    queries = Ids.of([f"q{n}" for n in range(len(values))])
+    return Scores((name,), queries, np.array([values], float), np.ones(len(values), bool))
+
+
+def test_every_measure_says_which_way_it_goes():
+    others = [name for name in MEASURES.names() if MEASURES.get(name).better != "more"]
+    assert sorted(others) == sorted(name.partition("@")[0] for name in NEITHER + LESS)
+    assert [direction(name) for name in ("p-MRR", "somebody's measure")] == [1, 1]
+    assert direction("condensed(Judged@10)") == 0
+    assert direction("judged_10") == direction("Judged@10")
+
+
+def test_a_measure_of_a_plugin_is_better_where_more_unless_it_says_otherwise():
+    for better, way in (("more", 1), ("less", -1), ("neither", 0)):
+        name = f"Own{better}"
+        measure(name, **({} if better == "more" else {"better": better}))(
+            lambda j, *, k=None: np.zeros(len(j))
+        )
+        assert direction(name) == way
+        del MEASURES._known[name]  # so that no test leaves a measure to the next
+
+
+unit = st.lists(st.integers(0, 20).map(lambda n: n / 20), min_size=6, max_size=12)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(unit, st.randoms(use_true_random=False))
+def test_less_is_better_is_more_is_better_of_the_complement(values, random):
+    """Verdicts, ranks, letters, stars, wins and gates of Hole are those of 1 - Hole as a measure of quality."""
+    other = [min(1, max(0, v + random.choice((-0.2, 0, 0.1, 0.3)))) for v in values]
+    systems = {"a": values, "b": other}
+    less = {name: scored(v) for name, v in systems.items()}
+    more = {name: scored([1 - x for x in v], "P@10") for name, v in systems.items()}
+    [one], [two] = weir.compare(less, method=FAST), weir.compare(more, method=FAST)
+    assert [(s.system, s.best, s.worst, s.letters) for s in one.standings] == [
+        (s.system, s.best, s.worst, s.letters) for s in two.standings
+    ]
+    for left, right in zip(one.pairs, two.pairs, strict=True):
+        assert (left.verdict, left.won, left.lost) == (right.verdict, right.won, right.lost)
+        assert left.difference == pytest.approx(-right.difference, abs=1e-12)
+    gates = [weir.gate({}, by["a"], by["b"])[0] for by in (less, more)]
+    assert gates[0].verdict == gates[1].verdict
+    assert gates[0].lost == gates[1].lost
+    assert gates[0].low == pytest.approx(-gates[1].low, abs=1e-12, nan_ok=True)
+    starred = [
+        [
+            cell.best
+            for line in long_table([r for n, s in by.items() for r in result_rows(s, "d", n)]).rows
+            for cell in line
+        ]
+        for by in (less, more)
+    ]
+    assert starred[0] == starred[1]
+
+
+@pytest.mark.parametrize("name", NEITHER)
+def test_a_measure_without_a_direction_has_no_verdict_rank_or_star(name):
+    by = {"a": scored([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], name), "b": scored([0.9] * 6, name)}
+    [one] = weir.compare(by)
+    assert {p.verdict for p in one.pairs} == {"-"}
+    assert {(s.best, s.worst, s.letters) for s in one.standings} == {(None, None, "")}
+    shown = repr(weir.compare(by))
+    assert f"{name}: more is neither better nor worse" in shown
+    table = long_table([row for n, s in by.items() for row in result_rows(s, "d", n)])
+    assert not any(cell.best for line in table.rows for cell in line)
+    with pytest.raises(BadValue, match="neither better nor worse"):
+        weir.gate({}, by["a"], by["b"])
+
+
+QRELS = {f"q{n}": {"a": 1, "b": 0} for n in range(8)}
+FEW = {q: {"a": 1.0, "x": 0.5} for q in QRELS}
+MANY = {q: {"b": 2.0, "a": 1.0, "y": 0.5} for q in QRELS}
+
+
+def test_comparisons_that_name_no_measure_have_verdicts_of_quality_alone():
+    assert [c.measure for c in weir.compare(QRELS, FEW, MANY)] == ["nDCG@10", "R@100"]
+    [asked] = weir.compare(QRELS, FEW, MANY, measures="Judged@10")
+    assert {p.verdict for p in asked.pairs} == {"-"}
+
+
+def test_fewer_holes_pass_a_gate_and_more_fail():
+    holes = {q: {"a": 3.0, "x": 2.0, "y": 1.0, "z": 0.5} for q in QRELS}
+    none = {q: {"a": 3.0, "b": 2.0} for q in QRELS}
+    [better], [worse] = (weir.gate(QRELS, *pair, "Hole@10") for pair in ((holes, none), (none, holes)))
+    assert (better.verdict, worse.verdict) == ("pass", "fail")
+    assert "upper bound" in repr(weir.gate(QRELS, none, holes, "Hole@10"))
+    [moves] = weir.diff(QRELS, holes, none, measure="Hole@10")
+    assert (len(moves.won), len(moves.lost)) == (8, 0)

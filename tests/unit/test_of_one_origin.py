@@ -1,0 +1,232 @@
+"""Scores of different origin meet in no statement: other judgments, other collections of one name, splits as datasets."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from tests.unit.cells import MANIFEST, write_cell
+from weir.api.rows import grid_tables
+from weir.errors import BadValue
+from weir.experiment.stages import records_in, write_record
+
+QUERIES = [f"q{n}" for n in range(8)]
+FIRST = {q: {"a": 2.0, "b": 1.0} for q in QUERIES}
+SECOND = {q: {"b": 2.0, "a": 1.0} for q in QUERIES}
+
+
+def judged(grades):
+    return {q: {"a": int(g), "b": 1} for q, g in zip(QUERIES, grades, strict=True)}
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.lists(st.booleans(), min_size=8, max_size=8), st.lists(st.booleans(), min_size=8, max_size=8),
+       st.sampled_from(["dict", "qrels", "mutated"]))  # fmt: skip
+def test_scores_compare_only_where_every_judgment_is_the_same(one, other, kind):
+    """Whatever the judgments came in, and whichever function is asked."""
+    before, after = judged(one), judged(other)
+    first = weir.evaluate(weir.Qrels.of(before) if kind == "qrels" else before, FIRST, "nDCG@10")
+    if kind == "mutated":
+        for query in QUERIES:
+            before[query]["a"] = after[query]["a"]
+        after = before
+    second = weir.evaluate(after, SECOND, "nDCG@10")
+    asked = [
+        lambda: weir.compare(first, second),
+        lambda: weir.compare({"a": first, "b": second}),
+        lambda: weir.power(after, first, second),
+        lambda: weir.gate(after, first, second),
+        lambda: weir.gate(after, first, SECOND),
+    ]
+    for ask in asked:
+        if one == other:
+            ask()
+        else:
+            with pytest.raises(BadValue, match="judg"):
+                ask()
+
+
+def test_saved_scores_remember_their_judgments(tmp_path):
+    by_one, by_other = judged([0] * 8), judged([1] * 8)
+    weir.evaluate(by_one, FIRST).save(tmp_path / "one.json")
+    loaded = weir.Scores.load(tmp_path / "one.json")
+    weir.compare(loaded, weir.evaluate(copy.deepcopy(by_one), SECOND))
+    with pytest.raises(BadValue, match="8 queries"):
+        weir.compare(loaded, weir.evaluate(by_other, SECOND))
+
+
+def test_scores_by_two_conventions_do_not_compare():
+    qrels = judged([1] * 8)
+    with pytest.raises(BadValue, match="conventions default and"):
+        weir.compare(weir.evaluate(qrels, FIRST), weir.evaluate(qrels, SECOND, conventions="ties=expected"))
+
+
+def test_p_mrr_knows_who_answered():
+    qrels = {
+        f"q{n}{sign}": {"a": int(sign == "-og"), "b": 1} for n in range(3) for sign in ("-og", "-changed")
+    }
+    scores = weir.p_mrr(qrels, {q: {"a": 2.0, "b": 1.0} for q in qrels})
+    assert scores.answered.dtype == np.bool_
+    assert scores.answered.all()
+    assert not any("not answered" in note.text for note in scores.notes())
+
+
+# ----------
+# Results folders whose cells are of mixed origin.
+
+PLACES = [(c, d, s) for c in ("x", "y") for d in ("aa", "bb") for s in ("dev", "test")]
+one_cell = st.tuples(
+    st.sampled_from(PLACES),
+    st.sampled_from(("old", "new")),
+    st.sampled_from(("s1", "s2", "s3")),
+    st.sampled_from((10, 1000)),
+    st.lists(st.integers(1, 4), min_size=6, max_size=6),
+)
+
+
+def write_folder(root, cells):
+    """The cells that are written: of one system on a collection, split and k there is one, as weir run leaves it."""
+    there = {}
+    for number, (place, judgments, system, k, ranks) in enumerate(cells):
+        there[place, system, k] = (place, judgments, system, k, ranks, number)
+    for (collection, documents, split), judgments, system, k, ranks, number in there.values():
+        # The place of the relevant document; by the new judgments the second is relevant too.
+        qrels = {f"{split}{n}": {"d1": 1, "d2": int(judgments == "new")} for n in range(len(ranks))}
+        docs = [
+            ["d1" if at == rank else "d2" if at == rank + 1 else f"n{at}" for at in range(1, 6)]
+            for rank in ranks
+        ]
+        run = {q: {d: 9.0 - n for n, d in enumerate(of)} for q, of in zip(qrels, docs, strict=True)}
+        manifest = copy.deepcopy(MANIFEST) | {
+            "dataset": collection,
+            "split": split,
+            "fingerprint": documents,
+            "k": k,
+        }
+        manifest["system"]["system"] = system
+        manifest["environment"]["when"] = f"2026-01-{1 + number:02}"
+        folder = write_cell(
+            root / collection / f"{system}-{number:010x}", run, manifest, ("AP", "Hole@3"), qrels
+        )
+        [(path, record)] = records_in(folder, "scores-*.json")
+        write_record(path, replace(record, declared={**record.declared, "qrels": judgments}))
+    return list(there.values())
+
+
+def belonging(cells):
+    """The cells whose judgments count: the last made of each collection and split. And the longest of each system."""
+    last = {}
+    for place, judgments, *_, number in cells:
+        last[place] = max(last.get(place, (-1, "")), (number, judgments))
+    current = [cell for cell in cells if cell[1] == last[cell[0]][1]]
+    deepest = {}
+    for place, _, system, k, *_ in current:
+        deepest[place, system] = max(k, deepest.get((place, system), 0))
+    return current, [cell for cell in current if cell[3] == deepest[cell[0], cell[2]]]
+
+
+def hits(ranks, judgments):
+    """AP of the run as it is: documents beyond rank 5 are not returned."""
+    return [1 / r if judgments == "old" else (1 / r + (2 / (r + 1) if r < 5 else 0)) / 2 for r in ranks]
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(cells=st.lists(one_cell, min_size=2, max_size=12))
+def test_every_statement_of_a_folder_is_of_parts_that_belong_together(tmp_path_factory, cells):
+    root = tmp_path_factory.mktemp("mixed")
+    written = write_folder(root, cells)
+    current, deepest = belonging(written)
+
+    # Each row is a cell that counts, and no two of different origin stand under one dataset.
+    rows = [row for row in weir.results(root, "AP") if not row.group]
+    expected = sorted(float(np.mean(hits(cell[4], cell[1]))) for cell in current)
+    assert sorted(row.mean for row in rows) == pytest.approx(expected, abs=1e-12)
+    assert len({row.dataset for row in rows}) == len({cell[0] for cell in current})
+
+    # What is left out is named.
+    notes = " ".join(str(note) for note in weir.results(root).notes())
+    assert notes.count("other judgments than the last") == len(written) - len(current)
+
+    # A mean over datasets is over collections, the splits of each averaged first.
+    places = {cell[0] for cell in current}
+    units = {place[:2] for place in places}
+    values = {(cell[0], cell[2]): hits(cell[4], cell[1]) for cell in deepest}
+    whole = {
+        system: np.mean(
+            [np.mean([np.mean(values[p, system]) for p in places if p[:2] == unit]) for unit in units]
+        )
+        for system in ("s1", "s2", "s3")
+        if all((place, system) in values for place in places)
+    }
+    [grid] = [g for g in grid_tables(rows) if g.measure == "AP"]
+    if len(units) > 1:
+        assert grid.datasets[-1] == f"mean of {len(units)} datasets"
+        shown = {
+            s: line[-1].mean
+            for s, line in zip(grid.systems, grid.cells, strict=True)
+            if line[-1] and "#" not in s
+        }
+        for system, mean in shown.items():
+            assert system not in whole or mean == pytest.approx(whole[system], abs=1e-12)
+    else:
+        assert not grid.datasets[-1].startswith("mean")
+
+    # Verdicts are of two systems on one dataset, or on so many collections.
+    try:
+        comparisons = list(weir.compare(root, measures="AP"))
+    except BadValue:
+        per_place = [{cell[2] for cell in deepest if cell[0] == place} for place in places]
+        assert max(map(len, per_place)) < 2
+        return
+    for one in comparisons:
+        for pair in one.pairs:
+            if one.unit == "queries":
+                fits = [
+                    p for p in places if (p, pair.first) in values and (p, pair.second) in values
+                    and np.mean(values[p, pair.second]) - np.mean(values[p, pair.first])
+                    == pytest.approx(pair.difference, abs=1e-12)
+                ]  # fmt: skip
+                assert fits, pair
+            else:
+                paired = [p for p in places if sum((p, s) in values for s in ("s1", "s2", "s3")) > 1]
+                kept = {p[:2] for p in paired}
+                assert one.count == len(kept)
+                means = [
+                    np.mean(
+                        [np.mean([np.mean(values[p, s]) for p in paired if p[:2] == unit]) for unit in kept]
+                    )
+                    for s in (pair.first, pair.second)
+                ]
+                assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
+
+
+def test_why_explains_no_two_splits_by_a_rule_of_scoring(tmp_path):
+    """The judgments of each split are here and rankings differ in depth: still other queries are no rule."""
+    qrels = {split: {f"{split}{n}": {"d": 1, "e": 0} for n in range(6)} for split in ("dev", "test")}
+    root = tmp_path / "kb"
+    (root / "qrels").mkdir(parents=True)
+    (root / "corpus.jsonl").write_text(
+        '{"_id": "d", "text": "egg"}\n{"_id": "e", "text": "ham"}\n', encoding="utf-8"
+    )
+    names = [q for of in qrels.values() for q in of]
+    lines = [json.dumps({"_id": q, "text": "egg" if n % 2 else "ham"}) for n, q in enumerate(names)]
+    (root / "queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for split, of in qrels.items():
+        rows = [f"{q}\t{d}\t{g}" for q, grades in of.items() for d, g in grades.items()]
+        (root / "qrels" / f"{split}.tsv").write_text(
+            "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n", "utf-8"
+        )
+    for split in qrels:
+        weir.benchmark(f"{root}:{split}", "bm25", "RR", out=tmp_path / "results")
+    cells = sorted((tmp_path / "results").glob("*/bm25-*"))
+    assert len(cells) == 2
+    [why] = weir.why(*cells)
+    assert not why.effects
+    assert any("no rule of scoring" in note for note in why.notes)
