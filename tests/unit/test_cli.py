@@ -413,7 +413,7 @@ def test_a_signal_whose_exception_gets_lost_ends_the_command_as_terminated(monke
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(5)
-        except BaseException:  # noqa: BLE001
+        except BaseException:  # noqa: BLE001  as a compiler does
             raise SystemError("a result with an exception set") from None
 
     monkeypatch.setattr(weir, "main", lost)
