@@ -283,7 +283,7 @@ def test_a_query_twice_names_both_lines(tmp_path: Path):
 
 
 def test_a_file_without_any_text_is_another_format(tmp_path: Path):
-    place(tmp_path, {"corpus.jsonl": b'{"_id": "1", "body": "x"}\n'})
+    place(tmp_path, {"corpus.jsonl": b'{"_id": "1", "headline": "x"}\n'})
     with pytest.raises(FormatError, match="no document with a 'text'"):
         _ = load(tmp_path).corpus
 

@@ -16,6 +16,7 @@ from weir.files.layouts import CollectionPart
 from weir.files.records import read_documents, read_queries
 from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
 from weir.labels.pools import open_sheet, read_sheet
+from weir.plugins.importing import Choices
 
 QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
 
@@ -131,7 +132,11 @@ def test_between_semicolons_numbers_may_have_decimal_commas(tmp_path, engine):
     assert read_qrels(tmp_path / "mine" / "qrels" / "test.tsv").to_dict() == judged
     assert read_run(tmp_path / "mine" / "runs" / "run.trec").to_dict()["q1"] == {"a;1": 1.5, "b": 0.25}
     numbered = file(tmp_path / "odd.csv", "wer;was;wie", "q1;b;0,5", "q2;a;1")
-    weir.import_files(numbered, tmp_path / "odd", {"query_id": "1", "doc": "2", "grade": "3"})
+    columns, choices = (
+        {"query_id": "1", "doc": "2", "grade": "3"},
+        Choices(allow_loss=True),
+    )  # the header is no row
+    weir.import_files(numbered, tmp_path / "odd", columns, choices=choices)
     assert read_qrels(tmp_path / "odd" / "qrels" / "test.tsv").to_dict() == judged
 
 

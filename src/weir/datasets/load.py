@@ -378,7 +378,7 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
     dataset = _found(name, split, watch, fetch)
     for sentence in left_out(dataset.layout):
-        warnings.warn(LossWarning(sentence), stacklevel=3)
+        warnings.warn(LossWarning(sentence), stacklevel=1)  # one place: each is said once
     return dataset
 
 

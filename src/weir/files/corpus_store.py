@@ -601,7 +601,9 @@ def _build(place: Path, part: CollectionPart) -> None:
                 nulls += batch.null_texts
         rows = columns["_id"].hash.rows
         if nulls and nulls == rows:
-            raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")
+            raise FormatError(
+                part, "no document with a 'text'", "texts under that key, or 'contents', 'body' ..."
+            )
         for name in ("title", "metadata"):
             if columns[name].hash.bytes == 0:
                 columns.pop(name).remove()

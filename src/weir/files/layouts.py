@@ -176,10 +176,8 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
             for record in read_json(report)["files"]:
                 if count := record.get("rows_refused"):
                     first = record["refused_rows"][0]
-                    yield (
-                        f"{record['file']}: {count:,} rows of it are left out, the first: {first['where']}: "
-                        f"{first['reason']}"
-                    )
+                    reason = f"{first['where']}: {first['reason']}"
+                    yield f"{record['file']}: rows left out: {count:,}, the first: {reason}"
 
 
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:

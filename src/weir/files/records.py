@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +24,7 @@ from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.atomic import temporary_folder
+from weir.files.column_names import of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
@@ -33,8 +35,8 @@ from weir.settings import IDENTIFIER_BYTES
 
 # Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
 #
-# A text may stand under `contents`, as in Pyserini's collections. What else a record has is metadata too: {"lang":
-# "en"} beside the text, or within `metadata`, which goes first.
+# A text may stand under another usual name (column_names.toml), as `contents` in Pyserini's collections. What else a
+# record has is metadata too: {"lang": "en"} beside the text, or within `metadata`, which goes first.
 
 _WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
 """Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
@@ -159,7 +161,9 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
     rows = records.rows
     ids: list[Any] = [row.get("_id", row.get("id")) for row in rows]
     titles: list[Any] = [row.get("title", "") for row in rows]
-    texts: list[Any] = [row["text"] if "text" in row else row.get("contents") for row in rows]
+    texts: list[Any] = [
+        row["text"] if "text" in row else row.get(_text_key(tuple(row), part)) for row in rows
+    ]
     nulls = 0
     if set(map(type, ids)) != {str} or "" in ids:
         for i, value in enumerate(ids):
@@ -189,6 +193,16 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
     return replace(batch, metadata=_encoded(packed))
 
 
+@lru_cache(256)
+def _text_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
+    """The key of a record's text where it has none called so, "" for none; raises FormatError for several."""
+    found = of_role(keys, "text")
+    if len(found) > 1:
+        several = " and ".join(sorted(found))
+        raise FormatError(part, f"{several}, which could each be the text", "one of them called 'text'")
+    return next(iter(found), "")
+
+
 def _text(value: object, records: Records, i: int, part: CollectionPart, key: str) -> str | None:
     if isinstance(value, str):
         return value
@@ -215,7 +229,7 @@ def _others(row: dict[str, Any]) -> dict[str, Any]:
     inner = row.get("metadata")
     rest = {key: row[key] for key in row if key not in _PLAIN and key != "metadata"}
     if "text" not in row:
-        rest.pop("contents", None)
+        rest.pop(_text_key(tuple(row)), None)
     if "_id" not in row:
         rest.pop("id", None)
     return {**rest, **inner} if isinstance(inner, dict) else rest | ({"metadata": inner} if inner else {})

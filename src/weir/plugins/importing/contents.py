@@ -376,7 +376,7 @@ class Contents:
     shape: "json" (value, also of YAML or a pickle; an object is also the one row), "rows" (JSON lines, a list of
     objects, a table with a header, Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2"
     ... where lines are cut at tabs or commas). columns: all names of fields in rows. text: of lines. roles: role ->
-    column, as the user says.
+    column, as the user says. short: rows of a table with fewer cells than columns, which are blank there.
     """
 
     path: Path
@@ -386,6 +386,7 @@ class Contents:
     columns: tuple[str, ...] = ()
     text: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
+    short: int = 0
 
     @property
     def stem(self) -> str:
@@ -456,7 +457,8 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     if header:
         by_number = {str(n): name for n, name in enumerate(header, 1) if str(n) not in header}
         roles = {role: by_number.get(column, column) for role, column in roles.items()}
-        return Contents(path, "rows", rows=tuple(table), columns=header, roles=roles)
+        short = sum(len(row.fields) < len(header) for row in table)
+        return Contents(path, "rows", rows=tuple(table), columns=header, roles=roles, short=short)
     if roles and set(roles.values()) <= set(_columns(table)):
         return replace(_of_rows(path, table), roles=roles)
     return Contents(path, "lines", rows=tuple(table), text=text)

@@ -153,6 +153,8 @@ def _accounted(
             if BEYOND in row.fields:
                 extra = ", ".join(map(str, row.fields[BEYOND]))[:40]
                 yield Refused(row.where, f"more cells than columns ('{extra}')")
+        if whole.short:
+            yield FileRemark(f"rows with fewer cells than columns, blank in the others: {whole.short:,}")
         for item in chosen.read(whole.sound(), choices):
             if isinstance(item, LeftOut):
                 counts.cells_left[item.field] += item.count
@@ -416,6 +418,7 @@ def write_collection(
     """
     collection = merge_files(files, spill, choices)
     for file in files:
+        file.refuse_silence()
         if not choices.allow_loss:
             file.refuse_loss()
     if not (collection.queries or collection.documents or collection.qrels or collection.runs):

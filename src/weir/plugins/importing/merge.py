@@ -392,6 +392,16 @@ class ImportedFile:
         """The rows that were refused while the file was read, and the first of those that were while it was joined."""
         return [item for item in self.items if isinstance(item, Refused)] + self.counts.refused
 
+    def refuse_silence(self) -> None:
+        """Raise BadValue where every document of the file is empty."""
+        empty = self.counts.counts["documents without text and title"]
+        if empty and empty == self.counts.counts["documents"]:
+            fields = ", ".join(self.record["left_out"] or self.record["columns"].values())
+            raise BadValue(
+                f"{self.name}: none of its {empty:,} documents has a text; say which field holds it, as in --as corpus "
+                f"--columns doc=NAME,text=NAME (found {fields})"
+            )
+
     def refuse_loss(self) -> None:
         """Raise BadValue where more than a tenth of the file's rows are refused."""
         kept = (FoundQuery, Judgment, ByWords, Ranking)
@@ -434,6 +444,10 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
         counts.refuse(item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept")
     else:
         counts.counts["documents" if outcome == "new" else "repeated documents"] += 1
+        counts.counts["documents without a text"] += outcome == "new" and not item.key.text.strip()
+        counts.counts["documents without text and title"] += (
+            outcome == "new" and not (item.key.text + item.title).strip()
+        )
 
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from weir.errors import BadValue
+from weir.files.column_names import usual
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import Choices, Item
 from weir.registry import Registry
@@ -98,8 +99,10 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     if kind:
         return READERS.get(kind), f"--as {kind}"
     if contents.roles and set(contents.roles.values()) <= set(contents.columns):
-        by_clicks = {"clicks", "clicked"} & set(contents.roles)
-        return READERS.get("clicks" if by_clicks else "records"), "--columns"
+        by_clicks, named = {"clicks", "clicked"} & set(contents.roles), set(contents.roles)
+        is_query = named - {"doc", "text", "title"} or usual(contents.columns, "query", "query_id")
+        kind = "clicks" if by_clicks else "records" if is_query or not named else "corpus"
+        return READERS.get(kind), "--columns"
     for general in (False, True):
         readers = [one for one in map(READERS.get, READERS.names()) if one.general is general]
         fitting = [(one, evidence) for one in readers if (evidence := one.detect(contents))]

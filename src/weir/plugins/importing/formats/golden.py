@@ -137,6 +137,7 @@ def _records(contents: Contents) -> list[TableRow]:
         for name, one in value.items():
             if "query_id" not in one:
                 rows.append(TableRow.of(f"'{name}'", {"query_id": name, **one}))
+                contents.rows[0].fields.take(name)
                 one.share(rows[-1].fields)
         return rows
     return [TableRow.of("the object", value)] if _has_role(value, "query", "query_id") else []
@@ -276,6 +277,10 @@ def _rows(
     layout, rows = _layout(contents)
     read = meaning_of(contents, layout, rows)
     yield from (Used(role, column) for role, column in layout.roles.items())
+    if within := {role: name for role, name in layout.chosen.items() if role not in layout.roles}:
+        lists = (value for row in rows for value in row.fields.values() if isinstance(value, list))
+        inner = {name for value in lists for one in value if isinstance(one, dict) for name in one}
+        yield from (Used(role, name) for role, name in within.items() if name in inner)
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
@@ -332,9 +337,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """Each query once, with the fields that nothing else took and that have one value in all its rows."""
-    queries: dict[ItemKey, tuple[str, dict[str, Any], bool]] = {}
+    queries: dict[ItemKey, list[tuple[TableRow, dict[str, Any], bool]]] = {}
     apart = {*layout.roles.values(), *layout.words, ""}
-    differing: Counter[str] = Counter()
     unanswerable_rows = 0
     for row in rows:
         key = layout.query(row)
@@ -353,19 +357,23 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         for role, members in lists.items():
             if docs := [doc for doc in map(plain, members) if doc.casefold() not in _NOTHING]:
                 more[role] = docs
-        where, before, unanswered = queries.setdefault(key, (row.where, dict(more), unanswerable))
-        for name in [name for name in {**before, **more} if before.get(name) != more.get(name)]:
-            before.pop(name, None)
-            differing[name] += name in more
-        queries[key] = (where, before, unanswered and unanswerable)
+        queries.setdefault(key, []).append((row, more, unanswerable))
         unanswerable_rows += unanswerable
     if queries and unanswerable_rows == len(rows) and "relevant" in layout.roles:
         name = layout.roles["relevant"]
         raise BadValue(
             f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
         )
-    for key, (where, more, unanswerable) in queries.items():
-        yield FoundQuery(key, where, more, unanswerable)
+    differing: Counter[str] = Counter()
+    for key, told in queries.items():
+        first = told[0][1]
+        kept = {
+            name: value
+            for name, value in first.items()
+            if all(more.get(name) == value for _, more, _ in told)
+        }
+        differing.update(name for _, more, _ in told for name in more if name not in kept)
+        yield FoundQuery(key, told[0][0].where, kept, all(unanswerable for _, _, unanswerable in told))
     yield from (LeftOut(name, count) for name, count in differing.items())
 
 

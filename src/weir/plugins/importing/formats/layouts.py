@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from weir.errors import BadValue
 from weir.files.column_names import fold, names, of_role
 from weir.files.json_files import is_birco_set
-from weir.plugins.importing.cells import has_value, listed, plain
+from weir.plugins.importing.cells import Cells, has_value, listed, plain, spelled
 from weir.plugins.importing.contents import (
     Contents,
     TableRow,
@@ -90,6 +92,35 @@ def _texts_by_id(contents: Contents) -> str:
 def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Queries or documents, as the fields or the file's name say."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, choices)
+
+
+def _dumped(contents: Contents) -> list[TableRow]:
+    """The documents that LangChain's and LlamaIndex's dumps wrap: in `kwargs`, or in the data of a store."""
+    store = table_at(contents.value, "docstore/data") if isinstance(contents.value, dict) else {}
+    wrapped = [(f"node {name}", one.get("__data__")) for name, one in store.items() if isinstance(one, dict)]
+    wrapped += [(row.where, row.fields.get("kwargs")) for row in contents.rows if "lc" in row.fields]
+    opened = [(where, _unpacked(data)) for where, data in wrapped]
+    return [
+        TableRow(where, data)
+        for where, data in opened
+        if data is not None and ("page_content" in data or "text" in data)
+    ]
+
+
+def _unpacked(data: object) -> Cells | None:
+    """The fields of a node, also of one that stands as JSON in a text."""
+    if isinstance(data, str):
+        with suppress(ValueError):
+            data = spelled(data)
+    return data if isinstance(data, Cells) else None
+
+
+@reader("chunks", "documents that LangChain or LlamaIndex dumped", when("kwargs or docstore/data", _dumped))
+def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
+    """Documents with their metadata; one without an identifier gets one made from its text."""
+    rows = tuple(_dumped(contents))
+    columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
+    yield from read_corpus(replace(contents, shape="rows", rows=rows, columns=columns), choices)
 
 
 @reader("queries", "queries", by_row=True)

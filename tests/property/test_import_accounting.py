@@ -1,0 +1,251 @@
+"""Every cell that an import reads is used, kept as metadata, or named with a count; tables and objects agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.imports import imported, written
+
+from weir.errors import BadValue, WeirError
+from weir.plugins.importing.cells import listed, plain
+
+EACH = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TEXT = (
+    st.text("ab ,;'\"\n\té[", min_size=1, max_size=9)
+    .map(str.strip)
+    .filter(lambda t: t[:1] not in ("", "[", "#"))
+)
+SENTENCE = TEXT.map(lambda text: f"what {text}")
+EXTRA = st.sampled_from(["", "x", "why, then", 'say "it"', "two\nlines", "1.10", "007"])
+ROW = st.tuples(
+    st.sampled_from(["what is, a weir", "how\nlong"]) | SENTENCE,
+    st.sampled_from("abcdef"),
+    st.integers(0, 3),
+    EXTRA,
+    EXTRA,
+)
+
+
+def queries_of(out):
+    """Text -> metadata of the queries written."""
+    path = out / "queries.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {row["text"]: row.get("metadata", {}) for row in rows}
+
+
+def judged(out):
+    """(text of the query, document) -> grade."""
+    texts, qrels, _ = written(out)
+    return {(texts[query], doc): grade for query, row in qrels.items() for doc, grade in row.items()}
+
+
+def expected(rows):
+    """Judgments, metadata and what is left out of sound rows (query, document, grade, note, lang)."""
+    by_query = {}
+    for row in rows:
+        by_query.setdefault(row[0], []).append(row)
+    metadata, left = {}, Counter()
+    for query, several in by_query.items():
+        metadata[query] = {}
+        for at, name in ((3, "note"), (4, "lang")):
+            values = [row[at] for row in several]
+            if len(set(values)) == 1:
+                metadata[query] |= {name: values[0]} if values[0] else {}
+            else:
+                left[name] += sum(map(bool, values))
+    return {(row[0], row[1]): row[2] for row in rows}, metadata, dict(+left)
+
+
+@EACH
+@given(
+    rows=st.lists(ROW, min_size=1, max_size=8, unique_by=lambda row: row[:2]),
+    order=st.permutations(range(5)),
+    odd=st.lists(st.sampled_from(["", "more", "fewer"]), min_size=8, max_size=8),
+    separator=st.sampled_from(",\t;"),
+    ends=st.sampled_from(["\n", "\r\n"]),
+)
+def test_tables_of_any_shape_and_the_same_objects_give_what_the_csv_module_reads(
+    tmp_path, rows, order, odd, separator, ends
+):
+    names = ["query", "doc_id", "grade", "note", "lang"]
+    header = [names[at] for at in order]
+    file, sound, lost = io.StringIO(newline=""), [], []
+    out = csv.writer(file, delimiter=separator, lineterminator=ends, quoting=csv.QUOTE_ALL)
+    out.writerow(header)
+    for row, kind in zip(rows, odd, strict=False):
+        cells = [row[at] for at in order]
+        if kind == "fewer" and names[order[-1]] in ("note", "lang"):
+            cells = cells[:-1]
+            read = (*row[: order[-1]], "", *row[order[-1] + 1 :])
+        else:
+            read = row
+        (lost if kind == "more" else sound).append(read)
+        out.writerow([*cells, "then"] if kind == "more" else cells)
+    grades, metadata, left = expected(sound)
+    name = "golden.tsv" if separator == "\t" else "golden.csv"
+    if not sound:
+        with pytest.raises(WeirError, match="more cells than columns"):
+            imported(tmp_path, name, file.getvalue())
+        return
+    report = imported(tmp_path, name, file.getvalue())
+    assert judged(tmp_path / "out") == grades
+    assert queries_of(tmp_path / "out") == metadata
+    told = report.files[0]
+    assert (told["left_out"], told["rows_refused"]) == (left, len(lost))
+    objects = [dict(zip(header, (row[at] for at in order), strict=True)) for row in sound]
+    again = imported(tmp_path, "golden.jsonl", "".join(json.dumps(one) + "\n" for one in objects))
+    assert (judged(tmp_path / "out"), queries_of(tmp_path / "out")) == (grades, metadata)
+    assert again.files[0]["left_out"] == left
+
+
+SCALAR = st.sampled_from([None, True, 7, 1.5, "", "x y", "1.10"])
+NESTED = st.recursive(
+    SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3), max_leaves=6
+)  # fmt: skip
+MORE = st.dictionaries(st.sampled_from(["year", "author", "meta", "tags", "Page No"]), NESTED, max_size=4)
+
+
+def given_fields(fields):
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+@EACH
+@given(
+    documents=st.lists(MORE, min_size=1, max_size=5),
+    first=st.booleans(),
+    name=st.sampled_from(["text", "body", "page_content", "Passage"]),
+)
+def test_every_field_of_a_document_is_kept_however_deep(tmp_path, documents, first, name):
+    rows = []
+    for n, more in enumerate(documents):
+        own = {"id": f"d{n}", name: f"text {n}"}
+        rows.append({**own, **more} if first else {**more, **own})
+    imported(tmp_path, "corpus.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    found = [json.loads(line) for line in (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()]
+    assert [(one["_id"], one["text"], one.get("metadata", {})) for one in found] == [
+        (f"d{n}", f"text {n}", given_fields(more)) for n, more in enumerate(documents)
+    ]
+
+
+@EACH
+@given(
+    members=st.lists(
+        st.tuples(st.sampled_from("abc"), MORE), min_size=1, max_size=3, unique_by=lambda one: one[0]
+    ),
+    more=MORE,
+    shuffle=st.randoms(),
+)
+def test_every_field_of_a_golden_row_is_kept_or_named_with_a_count(tmp_path, members, more, shuffle):
+    relevant = [{"id": doc, **fields} for doc, fields in members]
+    for one in relevant:
+        items = list(one.items())
+        shuffle.shuffle(items)
+        one.clear()
+        one.update(items)
+    row = {"query": "what is it", "relevant": relevant, **more}
+    told = imported(tmp_path, "g.jsonl", json.dumps(row) + "\n").files[0]
+    assert judged(tmp_path / "out") == {("what is it", doc): 1 for doc, _ in members}
+    assert queries_of(tmp_path / "out")["what is it"] == given_fields(more)
+    named = Counter(f"relevant.{name}" for _, fields in members for name in given_fields(fields))
+    assert set(told["left_out"]) == set(named)
+
+
+IDENTIFIER = st.sampled_from(["d1", "egg.pdf", "007", "1.10", "it's", 'a"b', "a b", "x,y", "é", "...", "-1"])
+
+
+def bare(ids):
+    return f"[{', '.join(ids)}]" if not set("".join(ids)) & set("'\",. ") else json.dumps(ids)
+
+
+SPELLINGS = {
+    "json": json.dumps,
+    "python": repr,
+    "tuple": lambda ids: repr(tuple(ids)),
+    "numpy": lambda ids: str(np.array(ids, dtype=object)),
+    "numpy text": lambda ids: str(np.array(ids)),
+    "array": lambda ids: repr(np.array(ids, dtype=object)),
+    "index": lambda ids: f"Index({ids!r}, dtype='object')",
+    "bare": bare,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@EACH
+@given(ids=st.lists(IDENTIFIER, min_size=2, max_size=40), cut=st.floats(0.05, 0.95))
+def test_a_list_is_read_as_it_was_or_refused_however_a_text_spells_it(spelling, ids, cut):
+    text = SPELLINGS[spelling](ids)
+    assert list(map(plain, listed(text))) == ids
+    shorter = text[: max(2, int(len(text) * cut))]
+    if spelling not in ("tuple", "array", "index"):
+        with pytest.raises(ValueError, match="list"):
+            listed(shorter)
+
+
+@pytest.mark.parametrize(
+    "text", [str(np.arange(2000)), str(np.array(["d"] * 2000)), "[d1, ..., d9]", "['a', ...]"]
+)
+def test_a_list_of_which_members_are_left_out_is_refused(text):
+    with pytest.raises(ValueError, match="left out"):
+        listed(text)
+
+
+@pytest.mark.parametrize("numbers", [[3, 17], [1.5, 2.25], [1e5, 2.0]])
+def test_numbers_keep_their_spelling(numbers):
+    assert list(map(plain, listed(str(np.array(numbers))))) == str(np.array(numbers))[1:-1].split()
+    assert list(map(plain, listed("[1.10, 1e5, 7, 1.0]"))) == ["1.10", "1e5", "7", "1.0"]
+
+
+TWO = ["chunk_id", "doc_id", "id", "source", "url", "passage_id"]
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TWO, 2)))
+def test_two_identifiers_of_a_document_are_asked_about_the_same_in_any_order(tmp_path, one, other):
+    said = []
+    for names in ([one, other], [other, one]):
+        member = {name: f"x-{name}" for name in names}
+        with pytest.raises(BadValue) as caught:
+            imported(tmp_path, "g.json", json.dumps([{"query": "what is it", "relevant": [member]}]))
+        said.append(str(caught.value))
+        chosen = imported(
+            tmp_path,
+            "g.json",
+            json.dumps([{"query": "what is it", "relevant": [member]}]),
+            columns={"doc": one},
+        )
+        assert judged(tmp_path / "out") == {("what is it", f"x-{one}"): 1}
+        assert chosen.files[0]["left_out"] == {f"relevant.{other}": 1}
+    assert said[0] == said[1]
+    assert (
+        f"{min(one, other)} and {max(one, other)} could each be the doc; choose one, as in --columns doc="
+        in said[0]
+    )
+
+
+FLAGS = {"yes": 1, "no": 0, "true": 1, "False": 0, "0": 0, "1": 1, "2": 2, "3": 3}
+
+
+@pytest.mark.parametrize("name", ["relevant", "is_relevant", "label", "Relevance"])
+@pytest.mark.parametrize("doc", ["doc_id", "source", "document"])
+@EACH
+@given(flags=st.lists(st.sampled_from(sorted(FLAGS)), min_size=2, max_size=6), ahead=st.booleans())
+def test_flags_and_few_numbers_beside_documents_are_grades(tmp_path, name, doc, flags, ahead):
+    header = ["query", name, doc] if ahead else [doc, name, "query"]
+    rows = [{"query": "what is it", name: flag, doc: f"d{n}.pdf"} for n, flag in enumerate(flags)]
+    table = "\n".join(",".join(row[column] for column in header) for row in rows)
+    grades = {("what is it", f"d{n}.pdf"): FLAGS[flag] for n, flag in enumerate(flags)}
+    imported(tmp_path, "j.csv", ",".join(header) + "\n" + table + "\n")
+    assert judged(tmp_path / "out") == grades
+    members = [
+        {"id": row[doc], name: json.loads(row[name].lower()) if row[name] not in ("yes", "no") else row[name]}
+        for row in rows
+    ]
+    imported(tmp_path, "g.json", json.dumps([{"query": "what is it", "results": members}]))
+    assert judged(tmp_path / "out") == grades

@@ -1,0 +1,215 @@
+"""weir data import at its edges: shifted rows, lists that text spells, roles by values, texts under other names, losses."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+
+import weir
+from tests.unit.imports import Q, R, imported, lines, written
+from weir.cli.main import main
+from weir.errors import BadValue, FormatError, LossWarning, WeirError
+from weir.plugins.importing import Choices, import_files
+from weir.plugins.importing.merge import made_id
+
+REFUSED = {
+    "an unquoted comma shifts a query": ("question,relevant_docs\nhow, then, to boil,egg.pdf\n" + "wool socks,b\n" * 20, {R: {"b": 1}}, "line 2: more cells than columns"),
+    "an unquoted comma cuts a text": ("doc_id,title,text\na,Eggs,Boil water, then add\n", None, "line 2: more cells than columns"),
+    "several in one cell": ("question,relevant_docs\nred shoes,\"d3, d4\"\nwool socks,d7 d8\nx y,d11 / d12\nz y,\"d9\nd10\"\nz z,d13 and d14\n", None, "line 2: 'd3, d4' looks like several documents"),
+    "a list cut off": ("question,relevant_ids\nred shoes,\"[\"\"a\"\", \"\"b\"\n", None, "begins a list that does not end"),
+    "members left out": ("question,relevant_ids\nred shoes,['d0' 'd1' ... 'd9']\n", None, "some members are left out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_rows_that_cannot_be_read_write_nothing_and_are_named_by_their_line(tmp_path, case):
+    table, judged, said = REFUSED[case]
+    (tmp_path / "g.csv").write_text(table)
+    if judged is None:
+        with pytest.raises(WeirError, match=said):
+            import_files(tmp_path / "g.csv", tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    else:
+        report = import_files(tmp_path / "g.csv", tmp_path / "out")
+        assert said in report.lines()[0]
+        assert written(tmp_path / "out")[:2] == ({R: "wool socks"}, judged)
+
+
+READ = {
+    "numpy": "['a' 'b']", "Python": "['a', 'b']", "JSON": '["a", "b"]', "a set": "{'a', 'b'}", "bare": "[a, b]",
+    "an array": "array(['a', 'b'], dtype=object)", "over lines": "['a'\n 'b']",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", READ)
+def test_lists_in_cells_are_read_however_they_are_spelled(tmp_path, spelling):
+    cell = READ[spelling].replace('"', '""')
+    imported(tmp_path, "g.csv", f'question,relevant_ids\nred shoes,"{cell}"\n')
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1, "b": 1}}
+
+
+def test_identifiers_keep_the_spelling_of_numbers(tmp_path):
+    imported(tmp_path, "g.jsonl", '{"query": "red shoes", "relevant": [1.10, 1e5, 7, 1.0, "007"]}\n')
+    assert set(written(tmp_path / "out")[1][Q]) == {"1.10", "1e5", "7", "1.0", "007"}
+
+
+TEXTS = {
+    "body": {"doc_id": "a", "body": "a dam"},
+    "page_content, as LangChain dumps": {"id": "a", "page_content": "a dam", "metadata": {"source": "x.pdf"}, "type": "Document"},
+    "another case": {"_id": "a", "Text": "a dam"},
+    "paragraphs": {"_id": "a", "text": ["a", "dam"]},
+    "LangChain's constructor": {"lc": 1, "type": "constructor", "id": ["Document"], "kwargs": {"id": "a", "page_content": "a dam"}},
+    "LlamaIndex's nodes": {"id_": "a", "text": "a dam", "embedding": [0.5], "class_name": "TextNode"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_texts_are_read_under_every_usual_name(tmp_path, case):
+    imported(
+        tmp_path,
+        "rows.jsonl",
+        json.dumps(TEXTS[case]) + "\n",
+        as_kind="" if "kwargs" in TEXTS[case] else "corpus",
+    )
+    corpus = weir.load(tmp_path / "out").corpus
+    assert (corpus.ids.tolist(), corpus.text[0].split()) == (["a"], ["a", "dam"])
+
+
+def test_a_document_store_of_llama_index_is_read(tmp_path):
+    node = {"__data__": {"id_": "a", "text": "a dam", "metadata": {"file": "x.md"}}, "__type__": "1"}
+    imported(
+        tmp_path,
+        "docstore.json",
+        json.dumps(
+            {"docstore/data": {"a": node, "b": {**node, "__data__": json.dumps({"id_": "b", "text": "mud"})}}}
+        ),
+    )
+    assert weir.load(tmp_path / "out").corpus.text.tolist() == ["a dam", "mud"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"_id": "a", "headline": "a dam"}, {"_id": "a", "text": ""}, {"_id": "a", "text": {"en": "a dam"}}],
+)
+def test_a_corpus_without_texts_is_refused(tmp_path, row):
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(WeirError, match=r"text"):
+        import_files(tmp_path / "corpus.jsonl", tmp_path / "out", as_kind="corpus")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_knows_the_same_names_of_texts(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text(lines({"_id": "a", "body": "a dam", "year": 1999}))
+    store = weir.load(tmp_path).store
+    assert (store.corpus.text.tolist(), json.loads(store.metadata[0])) == (["a dam"], {"year": 1999})
+    for row, said in (
+        ({"_id": "a", "headline": "x"}, "no document with a 'text'"),
+        ({"_id": "a", "body": "x", "content": "y"}, "body and content, which could each be the text"),
+    ):
+        (tmp_path / "corpus.jsonl").write_text(lines(row))
+        with pytest.raises(FormatError, match=said):
+            weir.load(tmp_path).corpus  # noqa: B018
+
+
+def documents_of(folder):
+    return [json.loads(line)["_id"] for line in (folder / "corpus.jsonl").read_text().splitlines()]
+
+
+def test_chunks_are_the_documents_where_their_identifiers_alone_tell_rows_apart(tmp_path):
+    rows = [{"chunk_id": f"c{n}", "doc_id": f"d{n // 3}", "text": f"text {n}"} for n in range(9)]
+    for fields in (rows, [dict(reversed(row.items())) for row in rows]):
+        report = imported(tmp_path, "chunks.jsonl", lines(*fields))
+        assert documents_of(tmp_path / "out") == [f"c{n}" for n in range(9)]
+        assert (
+            "chunk_id identifies the documents; doc_id, which repeats, is kept as metadata"
+            in report.lines()[0]
+        )
+    with pytest.raises(BadValue, match="chunk_id and doc_id could each be the doc"):
+        imported(tmp_path, "chunks.jsonl", lines(*rows[::3]))
+    imported(tmp_path, "chunks.jsonl", lines(*rows[::3]), columns={"doc": "chunk_id"})
+    assert documents_of(tmp_path / "out") == ["c0", "c3", "c6"]
+
+
+def test_a_query_beside_the_text_of_its_document(tmp_path):
+    imported(
+        tmp_path,
+        "pairs.csv",
+        "query,passage,label\nred shoes,a weir is a low dam,1\nred shoes,boil it for six minutes,0\n",
+    )
+    documents = {
+        made_id(text, "document"): grade
+        for text, grade in (("a weir is a low dam", 1), ("boil it for six minutes", 0))
+    }
+    assert written(tmp_path / "out")[1] == {Q: documents}
+    assert set(weir.load(tmp_path / "out").corpus.ids.tolist()) == set(documents)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_of_a_text_and_an_identifier_the_identifier_names_the_document(tmp_path, flip):
+    member = {"document": "a weir is a low dam", "id": "c1"}
+    imported(
+        tmp_path,
+        "g.json",
+        json.dumps(
+            [{"query": "red shoes", "relevant": [dict(reversed(member.items())) if flip else member]}]
+        ),
+    )
+    assert written(tmp_path / "out")[1] == {Q: {"c1": 1}}
+    assert weir.load(tmp_path / "out").corpus.text.tolist() == ["a weir is a low dam"]
+
+
+def test_flags_beside_what_was_returned_are_judgments(tmp_path):
+    imported(
+        tmp_path,
+        "r.json",
+        json.dumps(
+            [
+                {
+                    "query": "red shoes",
+                    "results": [{"id": "b", "relevant": False}, {"id": "a", "relevant": True}],
+                }
+            ]
+        ),
+    )
+    assert written(tmp_path / "out")[1:] == ({Q: {"a": 1, "b": 0}}, {"r": {Q: {"b": 2.0, "a": 1.0}}})
+
+
+def test_scores_of_retrieval_are_not_taken_for_grades(tmp_path):
+    ranked = {"query": "red shoes", "ctxs": [{"id": "a", "score": 82.1}]}
+    report = imported(tmp_path, "dpr.json", json.dumps([ranked]))
+    assert "--columns retrieved=ctxs says which does" in report.lines()[0]
+    with pytest.raises(WeirError, match=r"the score 82.1 beside a relevant document is no grade"):
+        imported(
+            tmp_path,
+            "dpr.json",
+            json.dumps([ranked]),
+            columns={"relevant": "ctxs"},
+            choices=Choices(strict=True),
+        )
+
+
+def test_an_import_that_loses_more_than_a_tenth_writes_nothing_and_a_smaller_loss_is_said_each_time(
+    tmp_path, capsys
+):
+    table = "query,doc_id,grade\n" + "".join(f"red shoes,d{n},{'x' if n < 2 else 1}\n" for n in range(15))
+    path, out = tmp_path / "g.csv", tmp_path / "out"
+    path.write_text(table)
+    assert main(["data", "import", str(path), "-o", str(out)]) == 2
+    assert (
+        "2 of 15 rows cannot be imported, the first: line 2: the grade 'x' is no finite number"
+        in capsys.readouterr().err
+    )
+    assert not out.exists()
+    assert main(["data", "import", str(path), "-o", str(out), "--allow-loss"]) == 0
+    path.write_text(table + "".join(f"wool socks,d{n},1\n" for n in range(15)))
+    said = r"g.csv: rows left out: 2, the first: line 2: the grade 'x'"
+    for _ in range(2):
+        for place in (path, out):
+            with pytest.warns(LossWarning, match=said):
+                weir.load(place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(["data", "stats", str(out)]) == 0
+    assert capsys.readouterr().err.count("warning: ") == 1
