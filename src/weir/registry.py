@@ -183,13 +183,18 @@ def _own_name(given: object) -> str:
 
 def session_only(description: object) -> bool:
     """Whether a description holds a SESSION, at any depth: what it describes declares no version."""
+    return next(sessions(description), None) is not None
+
+
+def sessions(description: object) -> Iterator[object]:
+    """The sessions within a description, at any depth, in its order."""
     if isinstance(description, Mapping):
-        return SESSION in description or any(map(session_only, description.values()))
-    return (
-        isinstance(description, Sequence)
-        and not isinstance(description, str)
-        and any(map(session_only, description))
-    )
+        if SESSION in description:
+            yield description[SESSION]
+        description = tuple(description.values())
+    if isinstance(description, Sequence) and not isinstance(description, str):
+        for one in description:
+            yield from sessions(one)
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:

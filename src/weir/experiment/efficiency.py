@@ -61,6 +61,11 @@ class Efficiency:
     exact_share: float | None = None
 
     @property
+    def timed(self) -> bool:
+        """Whether any time of searching was measured."""
+        return self.search_seconds is not None or self.p50_ms is not None
+
+    @property
     def documents_per_second(self) -> float | None:
         """Documents encoded and indexed in a second, None where all that is made of them was stored before."""
         return _ratio(self.documents, self.index_seconds)
@@ -126,6 +131,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         latency = services[0]["latency"] if len(services) == 1 else []
         served: dict[str, float] = max(latency, key=lambda one: one["answers"], default={})
         single = {} if cached else search.get("single_query_ms") or served
+        measured_here = search.get("measured") is not False
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         environment = cell.ranked.made
         hardware = [
@@ -135,7 +141,9 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         if index.get("reused"):
             which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
             index_marks.append(f"what is made of {which} documents was stored before")
-        search_marks = []
+        search_marks = (
+            [] if measured_here else ["rankings of a file are among it, whose time nobody measured"]
+        )
         if cached:
             search_marks.append("vectors of queries may come from a store; single queries were not measured")
         scores = search.get("scores") or {}
@@ -163,7 +171,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             p50_ms=single.get("p50"),
             p95_ms=single.get("p95"),
             p99_ms=single.get("p99"),
-            peak_mb=max(peaks, default=None),
+            peak_mb=max(peaks, default=None) if measured_here else None,
             hardware=", ".join(
                 [*hardware, f"{environment.get('threads')} threads", *map(str, cell.ranked.engines)]
             ),
@@ -290,7 +298,9 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     ]
     if any(one.concurrency is not None for one in results):
         lines.append(f"where a service is asked, they are its answers, several asked for at a time ({MARK})")
-    lines += [f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results)]
+    lines += [
+        f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results if one.timed)
+    ]
     where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system
     for one in results:
         for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):

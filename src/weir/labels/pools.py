@@ -24,7 +24,7 @@ from weir.core.subject import Subject
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue, FormatError, printable
 from weir.files.atomic import atomic_dir, write_json, write_text
-from weir.files.formats import cells_of, csv_separator, first_line, number_records
+from weir.files.formats import number_records, table_head
 from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
@@ -229,7 +229,7 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
             path, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
         ) from None
     if path.suffix == ".csv":
-        records = number_records(path, csv_separator(first_line(path)), (HEAD.index("grade"),))
+        records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:
         lines = enumerate(content.split("\n")[1:], 2)
         records = ((number, line.rstrip("\r").split("\t")) for number, line in lines)
@@ -255,9 +255,7 @@ def begins_as_sheet(path: Path) -> bool:
     """Whether a file begins with the columns of a sheet."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
-    line = first_line(path)
-    cells = line.split("\t") if path.suffix == ".tsv" else cells_of(line, csv_separator(line))
-    return tuple(cells[:3]) == HEAD[:3]
+    return tuple(table_head(path, path.suffix == ".tsv").cells[:3]) == HEAD[:3]
 
 
 def read_sheet(path: Path) -> tuple[Qrels, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -20,7 +20,7 @@ from weir.core.strings import Float64
 from weir.datasets.load import filtered
 from weir.errors import BadRanking, BadValue
 from weir.registry import Identity
-from weir.systems.composite import open_parts, run_of_answer, shelf_of
+from weir.systems.composite import asked_depth, open_parts, run_of_answer, shelf_of
 from weir.systems.protocol import (
     IN_MEMORY,
     RERANKERS,
@@ -30,6 +30,7 @@ from weir.systems.protocol import (
     Composite,
     Context,
     Costs,
+    NestedSearcher,
     Reranker,
     Retriever,
     Scorer,
@@ -39,8 +40,8 @@ from weir.systems.protocol import (
     check_k,
     described_depth,
 )
-from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
-from weir.systems.restricted import restricted_search, sufficient_depth
+from weir.systems.rerank.reranking import RerankingSearcher, has_candidates, rerank_room
+from weir.systems.restricted import asked_further, restricted_search
 
 # ----------
 # Functions and objects as systems and re-rankers. They take and return dicts, lists and texts; composite.py checks what
@@ -147,9 +148,8 @@ class FunctionSearcher:
         return run_of_answer(answer, queries, self.corpus.ids, self.name).top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """What may be ranked of the function's answer, which is asked once."""
-        depth = sufficient_depth(queries, k, len(self.corpus))
-        return self.search(queries, depth, context).allowed(queries).top(k)
+        """What may be ranked of the function's answer, which is asked once, for all documents."""
+        return asked_further(self, queries, k, context, (len(self.corpus), len(self.corpus)))
 
     def costs(self) -> Costs:
         """Unknown: it is asked once."""
@@ -271,7 +271,7 @@ class Pipeline:
     def components(self) -> tuple[Component, ...]:
         """The rankings of the first system, and what the re-ranker is made of."""
         by = self.reranker.components() if isinstance(self.reranker, Composite) else ()
-        return (Component(self.first, "run"), *by)
+        return (Component(self.first, "run", depth=partial(rerank_room, self)), *by)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
@@ -375,7 +375,8 @@ def _in_message(value: object) -> str:
 class Filtered:
     """A system's ranking of the documents that fit a filter, as if the others had left it before the cut at k.
 
-    system: any system; what it counts over all documents, such as how many hold a term, stays so. filter: what a
+    system: any system; what it counts over all documents, such as how many hold a term, stays so. A program or server
+    is asked ever deeper, down to 10,000 results; queries for which it gives fewer than k are counted. filter: what a
     document's fields have to be, such as 'lang == "en" and year >= 2020', see docs/collections.md. Queries may have
     filters of their own, which count as well. Raises BadValue for what is no system or no filter.
     """
@@ -399,7 +400,7 @@ class Filtered:
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
         own = {"filter": self.filter, "algorithm": algorithm("restricted search")}
-        return {"system": str(self), **own, "of": self.system.describe()}
+        return {"system": str(self), **own, **asked_depth(self.system), "of": self.system.describe()}
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields that the filter reads."""
@@ -454,6 +455,10 @@ class FilteredSearcher:
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`: what may be ranked for a query and fits."""
         return self.search(queries, k, context)
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether its system's search is."""
+        return isinstance(self.searcher, NestedSearcher) and self.searcher.nested(queries, k)
 
     def costs(self) -> Costs:
         """Those of its system."""

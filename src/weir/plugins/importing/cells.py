@@ -32,7 +32,7 @@ class Cells(dict[str, Any]):
         self.take(name)
         return super().__getitem__(name)
 
-    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
+    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  JSON's values
         """The value of a field, which is taken."""
         self.take(name)
         return super().get(name, default)
@@ -255,15 +255,15 @@ def spelled(text: str) -> list[Any] | dict[str, Any] | None:
     raise ValueError(f"'{text[:60]}' is no list that can be read; write it as JSON")
 
 
-def _json(text: str) -> Any:  # noqa: ANN401
+def _json(text: str) -> Any:  # noqa: ANN401  JSON's values
     return json.loads(text, parse_float=Spelled.of, object_pairs_hook=Cells)
 
 
-def _python(text: str) -> Any:  # noqa: ANN401
+def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
     """The value of Python's literal, numbers as they are spelled."""
     tree = ast.parse(text, mode="eval").body
 
-    def value(node: ast.expr) -> Any:  # noqa: ANN401
+    def value(node: ast.expr) -> Any:  # noqa: ANN401  JSON's values
         source = ast.get_source_segment(text, node) or ""
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             return [value(one) for one in node.elts]

@@ -105,8 +105,8 @@ def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str
 
 
 _LONGEST_NAME = 20  # words of an identifier: titles and names stay below
-_FEW = 12  # different grades of a scale
-_MOST = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
+_SCALE_GRADES = 12  # different grades of a scale
+_KIND_SHARE = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
 ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
@@ -121,12 +121,12 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
     if any(isinstance(value, (list, dict)) or _begins_list(value) for value in given):
         return "list"
     grades = [value for value in given if is_grade(value)]
-    if len(grades) >= _MOST * len(given):
-        few = len(set(map(plain, grades))) <= _FEW
+    if len(grades) >= _KIND_SHARE * len(given):
+        few = len(set(map(plain, grades))) <= _SCALE_GRADES
         fractions = any(not (number(value) or 0.0).is_integer() for value in grades)
         return "grade" if few or fractions else "name"
     texts = sum(is_text(value) for value in given)
-    return "text" if texts >= _MOST * len(given) else "name"
+    return "text" if texts >= _KIND_SHARE * len(given) else "name"
 
 
 def is_text(value: object) -> bool:

@@ -33,7 +33,7 @@ from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
-from weir.experiment.results import as_weir_writes_it, stages_of
+from weir.experiment.results import search_seconds, stages_of
 from weir.files.runs import read_run
 from weir.measures.measure import direction
 from weir.models.verdicts import SCORED_KINDS
@@ -181,9 +181,11 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         if len(own) > 1 and own[0][0] > 0:
             (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
             times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
+            untimed = sum(one.quality.dataset == dataset and one.p50_ms is None for one in study.costs)
+            of = f" of the {len(own)} that were timed" if untimed else ""
             statements.append(
                 Statement(
-                    f"{study.label(system)} is the fastest:",
+                    f"{study.label(system)} is the fastest{of}:",
                     f"{figure(first)} ms for a query on {dataset}; the others take {times} times as long.",
                 )
             )
@@ -905,8 +907,14 @@ def _level_with_baseline(study: Study) -> Question | None:
 def _costs(study: Study) -> Question | None:
     if not study.costs:
         return None
-    machines = {machine(one.hardware) for one in study.costs}
-    marked = [one for one in study.costs if one.index_marks or one.search_marks]
+    untimed = dict.fromkeys(study.label(one.quality.system) for one in study.costs if not one.timed)
+    left_out = (
+        f" Nobody measured a time of {and_(list(untimed))}, whose rankings are a file's." if untimed else ""
+    )
+    machines = {machine(one.hardware) for one in study.costs if one.timed}
+    if not machines:
+        return Question("note", "Are the costs comparable?", Statement("No time is known.", left_out.strip()))
+    marked = [one for one in study.costs if one.timed and (one.index_marks or one.search_marks)]
     head = "Not between machines." if len(machines) > 1 else "Partly." if marked else "Yes."
     text = (
         f"{len(machines)} machines: {and_(sorted(machines))}."
@@ -917,7 +925,8 @@ def _costs(study: Study) -> Question | None:
         text += (
             f" {counted(len(marked), 'time')} leave out work that was stored before; the table marks them."
         )
-    severity = "weakens" if len(machines) > 1 else "note" if marked else "checked"
+    text += left_out
+    severity = "weakens" if len(machines) > 1 else "note" if marked or untimed else "checked"
     return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
@@ -1110,11 +1119,9 @@ def reproduce(study: Study) -> Section:
         [c.dataset, study.label(c.system), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
         for c in study.cells
     ]
-    seconds = 0.0
-    for cell in study.cells:
-        with as_weir_writes_it(cell):
-            seconds += float(cell.ranked.cost.get("seconds") or 0)
-    lead = f"{'; '.join(versions)}. Searching took {duration(seconds)} in all. "
+    seconds = search_seconds(study.cells)
+    lead = f"{'; '.join(versions)}. "
+    lead += "" if seconds is None else f"Searching took {duration(seconds)} in all. "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(
         "reproduce",
