@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.core.frames import plain
 from weir.core.results import result
-from weir.core.rounding import figure, score, share
+from weir.core.rounding import count, figure, score, share, times
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
@@ -199,13 +199,13 @@ def _api_notes(stage: dict[str, Any]) -> list[str]:
     if not use:
         return []
     dollars = f", {use['dollars']:.4f} dollars" if "dollars" in use else ""
-    return [f"an API was asked {use['requests']} times for {use['tokens']} tokens{dollars}"]
+    return [f"an API was asked {times(int(use['requests']))} for {count(use['tokens'])} tokens{dollars}"]
 
 
 def _service_marks(use: dict[str, Any]) -> Iterator[str]:
     """How long a service took for an answer, what was stored before, and what failed."""
     for latency in use["latency"]:
-        percentiles = ", ".join(f"p{p} {latency[f'p{p}']:.3g} ms" for p in (50, 95, 99))
+        percentiles = ", ".join(f"p{p} {figure(latency[f'p{p}'])} ms" for p in (50, 95, 99))
         yield f"{latency['answers']} answers, {latency['concurrency']} asked for at a time: {percentiles}"
     if use["stored"]:
         yield f"{use['stored']} answers were stored before"

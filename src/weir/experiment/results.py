@@ -39,6 +39,7 @@ from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.score_files import read_scores
 from weir.files.text_files import named_file
+from weir.models.verdicts import SCORED_KINDS
 from weir.stats.score_rows import depth_notes, group_row, row_notes, shallow_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
@@ -827,6 +828,27 @@ def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
     return list(sentences)
 
 
+PARSE_FAILURES = 0.01
+"""Share of a model's answers without a verdict above which it is said."""
+
+
+def unread_notes(cells: Sequence[ResultCell]) -> list[str]:
+    """A sentence on each cell whose language model gave more than PARSE_FAILURES of answers that cannot be read."""
+    sentences: dict[str, None] = {}
+    for cell in cells:
+        for use in search_cost(cell)["services"]:
+            with as_weir_writes_it(cell):
+                verdicts = {str(kind): int(n) for kind, n in use.get("verdicts", {}).items()}
+            total, read = sum(verdicts.values()), sum(verdicts.get(kind, 0) for kind in SCORED_KINDS)
+            if total - read > PARSE_FAILURES * total:
+                kinds = ", ".join(f"{n:,} {kind}" for kind, n in verdicts.items() if kind not in SCORED_KINDS)
+                answers = f"{total - read:,} of {total:,} answers of a language model have no whole verdict ({kinds})"
+                sentences[
+                    f"{cell.dataset}, {cell.label or cell.system}: {answers}; weir study llm shows them"
+                ] = None
+    return list(sentences)
+
+
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
     """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
     with as_weir_writes_it(cell):
@@ -893,11 +915,17 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     """What has to be said beside the scores of cells: mixed provenance, judgments that changed, shallow rankings,
-    unscored candidates, queries not answered, documents not judged."""
+    unscored candidates, answers that cannot be read, queries not answered, documents not judged."""
     rows = [row for cell in cells for row in cell.named_rows()]
-    first, *more = unscored_notes(cells) or [""]
-    so_do = f"; {len(more)} more re-rankings leave some" if more else ""
-    unscored = [Note(first + so_do, "; ".join(more))] if first else []
+    unscored = list[Note]()
+    for said, others in (
+        (unscored_notes(cells), "re-rankings leave some"),
+        (unread_notes(cells), "cells have such"),
+    ):
+        if said:
+            first, *more = said
+            so_do = f"; {len(more)} more {others}" if more else ""
+            unscored.append(Note(first + so_do, "; ".join(more)))
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []

@@ -57,6 +57,8 @@ ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
 """(texts of queries, texts of documents, aligned) -> a score for each pair."""
 
 T = TypeVar("T")
+SystemLike: TypeAlias = "str | Retriever | Callable[..., object] | SearchObject | IndexObject"
+"""What `as_system` and `parse_system` take: a name, a system, a function, an object."""
 
 
 @runtime_checkable
@@ -315,7 +317,7 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     if isinstance(given, Reranker):
         raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
     if isinstance(given, SearchObject) or callable(given):
-        return FunctionSystem(given, _identity(given, name, version))
+        return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
     raise BadValue(
         f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
         "object with search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
@@ -337,7 +339,7 @@ def as_reranker(
     if isinstance(given, Reranker):
         return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
-        return FunctionReranker(given, _identity(given, name, version), depth)
+        return FunctionReranker(given, _identity(given, name, version, FunctionReranker.adapter), depth)
     raise BadValue(
         f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_in_message(given)} is not one"
     )
@@ -351,8 +353,8 @@ def _unchanged(system: T, name: str | None, version: str | None) -> T:
     return system
 
 
-def _identity(function: object, name: str | None, version: str | None) -> Identity:
-    identity = Identity.of(function, name, version)
+def _identity(function: object, name: str | None, version: str | None, adapter: str) -> Identity:
+    identity = Identity.of(function, name, version, adapter)
     if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
         raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
     return identity
