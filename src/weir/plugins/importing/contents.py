@@ -142,7 +142,7 @@ def names_texts(column: str, values: Iterable[object]) -> bool:
     if kind_of_values(members) == "text":
         return True
     sentences = sum(len(plain(one).split()) > 3 for one in members)
-    return bool(members) and fold(column) in names().every("text") and sentences >= _MOST * len(members)
+    return bool(members) and fold(column) in names().every("text") and sentences >= _KIND_SHARE * len(members)
 
 
 def _begins_list(value: object) -> bool:
