@@ -1,5 +1,5 @@
 # The names at the top of weir, which `weir/__init__.py` imports when they are first used.
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weir.api.auditing import align as align
 from weir.api.auditing import audits as audits
@@ -77,9 +77,19 @@ __version__: str
 encoder = as_encoder
 reranker = as_reranker
 
-# Of plug-ins, which only their entry points name.
-import_files: Any
-reranking: Any
-sensitivity_of: Any
-ReorderRules: Any
-StudyRules: Any
+if TYPE_CHECKING:  # of plug-ins, which entry points name when a program runs
+    from weir.plugins.adapting.pairs import Crops as Crops
+    from weir.plugins.adapting.pairs import GivenPairs as GivenPairs
+    from weir.plugins.adapting.pairs import WrittenQuestions as WrittenQuestions
+    from weir.plugins.adapting.training import AdaptRules as AdaptRules
+    from weir.plugins.adapting.training import adapt as adapt
+    from weir.plugins.importing import import_files as import_files
+    from weir.plugins.report.cite import cite as cite
+    from weir.plugins.report.report import report as report
+    from weir.plugins.sensitivity.reordering import ReorderRules as ReorderRules
+    from weir.plugins.sensitivity.rerankings import reranking as reranking
+    from weir.plugins.sensitivity.rerankings import sensitivity_of as sensitivity_of
+    from weir.plugins.sensitivity.studies import StudyRules as StudyRules
+    from weir.plugins.submissions.packs import pack_results as pack_results
+    from weir.plugins.submissions.packs import verify_pack as verify_pack
+    from weir.plugins.submissions.site import leaderboard as leaderboard

@@ -66,7 +66,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
             if one is not None and type(value) not in one.fast:
                 new = one.taken(value)
                 if new is not value:
-                    args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]
+                    args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # of the same types
         for name, value in kwargs.items():
             one = by_name.get(name)
             if one is not None and type(value) not in one.fast:
@@ -78,7 +78,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 def checked_fields(settings: type[T]) -> type[T]:
     """A dataclass whose fields are checked as the arguments of a `checked` function."""
-    settings.__init__ = checked(settings.__init__)
+    settings.__init__ = checked(settings.__init__)  # type: ignore[method-assign]  # that is the purpose
     return settings
 
 

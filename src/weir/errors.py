@@ -15,6 +15,7 @@ RankingWarning              a warning: a ranking looks as if something had gone 
 LossWarning                 a warning: rows of a file that a collection was read from are not in it
 DownloadWarning             a warning: a collection came from another source than the first
 StoreWarning                a warning: something on disk was damaged and is made again
+NameNote                    a warning: a name is the catalogue's, and a folder of that name is here too
 """
 
 from __future__ import annotations
@@ -55,6 +56,13 @@ def _code(character: str) -> str:
         return character.encode("unicode_escape").decode("ascii")
     pairs = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))
+
+
+class NameNote(UserWarning):
+    """A bare name stands for a collection of the catalogue, though a file or folder of that name is here."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(printable(f"{name} is the catalogue's; the folder is ./{name}"))
 
 
 class WeirError(Exception):

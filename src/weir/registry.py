@@ -135,12 +135,13 @@ class Identity:
         return self.given is other.given or (methods and self.given == other.given)
 
     @staticmethod
-    def of(given: object, name: str | None = None, version: str | None = None) -> Identity:
+    def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """That of an object: by default a function's own name, or that of the object's class.
 
+        adapter: the function of `weir` that takes a name, where the caller does not.
         Raises BadValue for one without a name that can be printed, and for a version that is no text.
         """
-        own_name = _own_name(given) if name is None else name
+        own_name = _own_name(given, adapter) if name is None else name
         if not isinstance(own_name, str) or not own_name.strip() or not own_name.isprintable():
             raise BadValue(f"name is {own_name!r}; expected a text of printable characters")
         if len(own_name) > NAME_CHARACTERS:
@@ -173,23 +174,29 @@ def _process_session() -> str:
     return os.urandom(8).hex()
 
 
-def _own_name(given: object) -> str:
+def _own_name(given: object, adapter: str) -> str:
     """The name of a function, or of an object's class; raises BadValue where that says nothing."""
     name = given.__name__ if inspect.isroutine(given) else type(given).__name__
     if name == "<lambda>" or isinstance(given, partial):
-        raise BadValue(f"a {name.strip('<>')} has no name of its own; give one: name='mine'")
+        how = f"{adapter}(..., name='mine')" if adapter else "name='mine'"
+        raise BadValue(f"a {name.strip('<>')} has no name of its own; give one: {how}")
     return str(name)
 
 
 def session_only(description: object) -> bool:
     """Whether a description holds a SESSION, at any depth: what it describes declares no version."""
+    return next(sessions(description), None) is not None
+
+
+def sessions(description: object) -> Iterator[object]:
+    """The sessions within a description, at any depth, in its order."""
     if isinstance(description, Mapping):
-        return SESSION in description or any(map(session_only, description.values()))
-    return (
-        isinstance(description, Sequence)
-        and not isinstance(description, str)
-        and any(map(session_only, description))
-    )
+        if SESSION in description:
+            yield description[SESSION]
+        description = tuple(description.values())
+    if isinstance(description, Sequence) and not isinstance(description, str):
+        for one in description:
+            yield from sessions(one)
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:

@@ -70,12 +70,23 @@ def _tables(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def slow_reader(separator: str, text: str) -> dict[str, dict[str, float]] | str:
-    """{query: {document: score}}, or the kind of the first error."""
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    """{query: {document: score}}, or the kind of the first error.
+
+    A carriage return that is neither quoted nor before a line feed ends a row for the csv module, and for nothing else
+    that reads lines: such a file is refused.
+    """
+    lines: list[str] = []
+    rows = csv.reader(
+        (lines.append(line) or line for line in io.StringIO(text, newline="")),
+        delimiter=separator,
+        strict=True,
+    )
     names = next(rows)
     found: dict[str, dict[str, float]] = {}
     kind = ""
     for row in rows:
+        if lines[-1].endswith("\r"):
+            return "FormatError"
         if not row:
             continue
         cell = dict(zip(names, row, strict=False))
@@ -89,9 +100,13 @@ def slow_reader(separator: str, text: str) -> dict[str, dict[str, float]] | str:
     return kind or found
 
 
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")  # of ranks that say another order
 @EASY
 @given(table=_tables(), block=st.sampled_from([64, 200, 1 << 20]), rows=st.sampled_from([2, 7, 1 << 16]))
 @example(table=(",", "qid,docno,score,tag\n1,1,0.25,1\n"), block=64, rows=2)  # ends before the eighth byte
+@example(table=(",", "qid,docno,score,tag\n1,1,0.25,a\rb\n"), block=64, rows=2)
+@example(table=(",", 'qid,docno,score,tag\n1,1,0.25,"a\rb"\n1,2,0.5,x\n'), block=64, rows=2)
+@example(table=(",", 'qid,docno,score,tag\n1,"a",0.25,b\r\r\n1,2,0.5,x\n'), block=64, rows=2)
 def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeypatch):
     separator, text = table
     path = tmp_path / ("r.csv" if separator == "," else "r.tsv")

@@ -22,6 +22,9 @@ from weir.files.formats import _FOREIGN
 from weir.files.parsers import parse_decimals
 from weir.files.runs import read_run, read_run_against
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::weir.errors.RankingWarning"
+)  # of ranks that say another order
 EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 _SPACE = re.compile(rb"[ \t\r\v\f]+")
@@ -29,23 +32,26 @@ _SCORE = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def slow_reader(data: bytes, ties: str) -> dict[bytes, list[tuple[bytes, float]]] | str:
-    """The format, said once more: {query: [(document, score)]} in result order, or the kind of the first error."""
+    """The format, said once more: {query: [(document, score)]} in result order, or the kind of its errors."""
     found: dict[bytes, dict[bytes, float]] = {}
+    kind = ""
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         cells = [c for c in _SPACE.split(line) if c]
         if not cells or cells[0].startswith(b"#"):
             continue
-        if len(cells) < 5 or (
-            len(cells) > 6 and (not cells[3][:1].isdigit() or cells[5][0] in b"+,-./0123456789")
-        ):
+        bare, beyond = len(cells) == 5, cells[6:7]
+        if len(cells) < 5 or (bare and cells[1].upper() != b"Q0") or (beyond and beyond[0][:1] != b"#"):
+            return "FormatError"
+        if cells[3][:1] not in (b"+", b"-", b".", *(b"%d" % n for n in range(10))):
             return "FormatError"
         score = float(cells[4]) if _SCORE.fullmatch(cells[4]) else math.nan
         if not math.isfinite(score):
             return "FormatError"
         ranking = found.setdefault(cells[0], {})
-        if cells[2] in ranking:
-            return "BadRanking"
+        kind = "BadRanking" if cells[2] in ranking else kind
         ranking[cells[2]] = score
+    if kind:
+        return kind
     with np.errstate(over="ignore"):
         key = np.float32 if ties == "trec9" else np.float64
         return {
@@ -79,7 +85,11 @@ _scores = st.one_of(
 )
 _gaps = st.sampled_from([b" ", b" ", b" ", b"\t", b"  ", b" \t"])
 _ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\n\n", b"\n  \n", b"\n# a remark\n"])
-_tags = st.sampled_from([b"tag", b"tag", b"tag and more", b"another-much-longer-tag", b""])
+_tags = st.sampled_from(
+    [b"tag", b"tag", b"tag # and more", b"tag #1 2", b"another-much-longer-tag", b"", b"", b"tag and more"]
+)
+_second = st.sampled_from([b"Q0", b"Q0", b"Q0", b"q0", b"0", b"Q00"])
+_ranks = st.sampled_from([b"1", b"1", b"1", b"+1", b"-", b".0", b"x", b"0"])
 
 
 MARKS = tuple(magic for magic, _, _ in _FOREIGN)  # how files of other kinds begin
@@ -91,7 +101,10 @@ def _files(draw: st.DrawFn) -> bytes:
     lines = []
     for _ in range(draw(st.integers(0, 25))):
         gap = draw(_gaps)
-        cells = [draw(st.sampled_from(queries)), b"Q0", draw(_ids), b"1", draw(_scores), draw(_tags)]
+        odd = draw(st.integers(0, 9)) == 0  # so that most files are sound
+        second, rank = (draw(_second), draw(_ranks)) if odd else (b"Q0", b"1")
+        tag = draw(_tags if odd else _tags.filter(lambda tag: tag != b"tag and more"))
+        cells = [draw(st.sampled_from(queries)), second, draw(_ids), rank, draw(_scores), tag]
         lines.append(gap.join(c for c in cells if c) + draw(_ends))
     if draw(st.booleans()):
         lines.sort()
@@ -133,7 +146,8 @@ def test_engines_agree_with_a_slow_reader(
     expected = slow_reader(data, ties)
     if isinstance(expected, str):
         assert isinstance(plain, str)
-        assert ("twice" in plain) == (expected == "BadRanking")
+        # A document twice may be met in a block before that of a line that is no row.
+        assert "twice" in plain or expected == "FormatError"
     else:
         assert plain == expected
 
@@ -184,7 +198,8 @@ def test_shuffled_lines_and_packing_change_nothing(data: bytes, seed: int, tmp_p
 _mistakes = st.sampled_from(
     [b"q Q0 d 1", b"q", b"q Q0 my doc 1 2 t", b"q Q0 d 1 nan t", b"q Q0 d 1 inf", b"q Q0 d 1 1_0 t",
      b"q Q0 d 1 0x1 t", b"q Q0 d 1 1e999 t", b"q Q0 d 1 high t", b"q Q0 d 1 1.2.3 t", b"q Q0 d 1 - t",
-     b"q Q0 d 1 1e t", b"q Q0 d 1 \xd9\xa1 t"]
+     b"q Q0 d 1 1e t", b"q Q0 d 1 \xd9\xa1 t", b"q Q0 d 1 2 tq Q0 e 1 2 t", b"q Q0 d 1 2q Q0 e 1 2",
+     b"q Q0 d 1 2 t\rq Q0 e 1 2 t", b"q d 1 2.5 0", b"q 0 d 1 5", b"q Q0 my doc 1 2", b"q Q0 d 1 2 my tag"]
 )  # fmt: skip
 
 

@@ -90,3 +90,29 @@ def test_a_small_pool_is_ranked_as_it_was(pool, name, system, value):
     """What was measured where mpnet in fp32 had MTEB's digits on SciFact and NFCorpus (docs/neural.md)."""
     done = weir.benchmark([pool], [system.format(weights(name))], ["nDCG@10"])
     assert done.columns()["mean"] == [pytest.approx(value, abs=1e-4)]
+
+
+def test_splade_gives_the_terms_of_sentence_transformers(texts):
+    """The texts through the library itself, where it is installed."""
+    sparse = pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
+    from sentence_transformers.sparse_encoder.modules import SpladePooling, Transformer
+
+    folder = weights("splade-tiny")
+    modules = [Transformer(folder, max_seq_length=512, transformer_task="fill-mask"), SpladePooling("max")]
+    theirs = sparse.SparseEncoder(modules=modules, device="cpu").encode(texts, convert_to_sparse_tensor=False)
+    ours = weir.systems.splade(folder).encoder.load("cpu").encode(texts)
+    for row, begin, end in zip(theirs.numpy(), ours.ptr[:-1], ours.ptr[1:], strict=True):
+        made = np.zeros_like(row)
+        made[ours.values["term"][begin:end]] = ours.values["weight"][begin:end]
+        np.testing.assert_array_equal(made > 0, row > 0)
+        np.testing.assert_allclose(made, row, atol=2e-5)
+
+
+def test_splade_ranks_nfcorpus_as_it_did(shared, tmp_path):
+    folder = shared / "data" / "nfcorpus"
+    if not folder.exists():
+        pytest.skip("needs NFCorpus")
+    found = weir.benchmark(
+        str(folder), weir.systems.splade(weights("splade-tiny")), ["nDCG@10", "R@100"], out=tmp_path
+    )
+    assert [round(row.mean, 4) for row in found.rows] == pytest.approx([0.3090, 0.2579], abs=2e-4)

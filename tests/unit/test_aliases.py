@@ -58,7 +58,7 @@ def test_trec_evals_names_give_its_numbers(theirs, ours):
         ("cosine_ndcg@10", "nDCG@10"), ("dot-accuracy@1", "Success@1"), ("accuracy@1", "Success@1"),
         ("nDCG(dcg='exp-log2')@10", "nDCG(gain='exp')@10"), ("P(judged_only=True)@5", "condensed(P@5)"),
         ("IPrec@0.3", "IPrec(recall=0.3)"), ("MAP(rel=2)@10", "AP(rel=2)@10"), ("condensed(ndcg_cut_10)", "condensed(nDCG@10)"),
-        ("P.10", "P@10"), ("P10", "P@10"), (" Bpref ", "bpref"),
+        ("HR@10", "Success@10"), ("hr_5", "Success@5"), ("hit_ratio@10", "Success@10"), ("P.10", "P@10"), ("P10", "P@10"), (" Bpref ", "bpref"),
     ],
 )  # fmt: skip
 def test_usual_names_are_read_to_one_canonical_name(text, ours):
@@ -79,6 +79,8 @@ def test_usual_names_are_read_to_one_canonical_name(text, ours):
         ("num_q", BadValue, "counts queries"),
         ("rbp@95", BadValue, "ranx gains by the grade itself; for binary judgments write RBP(p=0.95)"),
         ("rbp.95", BadValue, "a rank to cut at RBP@95"),
+        ("rbp.80", BadValue, "write RBP(p=0.80), a rank to cut at RBP@80"),
+        ("rbp.5", BadValue, "write RBP(p=0.5)"),
         ("bpref-l2", BadValue, "bpref(rel=2)"),
     ],
 )

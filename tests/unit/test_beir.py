@@ -84,13 +84,16 @@ def test_a_zip_is_read_in_place(tmp_path: Path, parts: dict[str, bytes], prefix:
     assert load(tmp_path / "a.zip").name == "a"
 
 
-def test_a_zip_of_several_gives_the_first(tmp_path: Path, parts: dict[str, bytes]):
+def test_a_zip_of_several_gives_the_one_that_is_named(tmp_path: Path, parts: dict[str, bytes]):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for name, data in parts.items():
             archive.writestr(f"all/two/{name}", data)
             archive.writestr(f"all/one/{name}", data.replace(b"first", b"other"))
-    layout = find_layout(tmp_path / "a.zip")
-    assert [b.texts[0] for b in read_documents(layout.need_documents())] == ["other text"]
+    with pytest.raises(FormatError, match=r"2 collections \(all/one, all/two\)"):
+        find_layout(tmp_path / "a.zip")
+    for name, text in (("all/one", "other text"), ("two", "first text")):
+        layout = find_layout(tmp_path / "a.zip", name)
+        assert [b.texts[0] for b in read_documents(layout.need_documents())] == [text]
 
 
 def test_other_names_and_tables(tmp_path: Path):

@@ -76,6 +76,23 @@ def test_systems_of_other_parts_are_left_out():
     assert factors("bm25", "bm25 >> score(rm3)") == {"reranker": ("none", "score(rm3)")}
 
 
+@pytest.mark.parametrize(
+    ("other", "grid", "names"),
+    [
+        (["bm25 >> score(bm25)"], 'bm25 >> cross({"a", "b"}, depth={10, 20})', ["depth", "model"]),
+        (['dense("minilm")', "splade"], "bm25(k1={0.9, 1.2}, b={0.4, 0.7})", ["b", "k1"]),
+        (["rm3(bm25)"], "bm25(k1={0.9, 1.2}, b={0.4, 0.7})", ["b", "k1"]),
+    ],
+)
+def test_a_baseline_of_another_kind_stands_beside_the_grid(other, grid, names):
+    systems = printed(grid)
+    for order in ([*other, *systems], [*systems, *other]):
+        found = factorial_grid(order)
+        assert sorted(factor.name for factor in found.design.factors) == names
+        assert sorted(found.design.systems) == sorted(systems)
+        assert all(name in found.notes[0] for name in other)
+
+
 def test_what_changes_together_is_one_factor():
     names = [f'm(x="{x}", p={p}, d={d})' for (x, p), d in itertools.product((("a", 1), ("b", 2)), (1, 2))]
     assert factors(*names) == {"x & p": ("a, 1", "b, 2"), "d": ("1", "2")}

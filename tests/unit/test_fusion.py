@@ -195,7 +195,8 @@ def test_two_identifiers_of_one_hash_stay_two():
     [
         ([A], "rrf", "two or more rankings; found 1"),
         ([A, {"q9": {"a": 1.0}}], "rrf", "no query is answered by two"),
-        ([{}, {}], "rrf", "no query is answered by two"),
+        ([{}, {}], "rrf", "run ranks no document"),
+        ([A, {}], "rrf", "run ranks no document"),
         ([A, B], "wsum(weights=[1])", "weights has 1 for 2 rankings"),
     ],
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
 import json
+import math
 import operator
 import re
 import shlex
@@ -186,6 +188,7 @@ def test_the_commands_of_the_page_can_be_pasted_and_make_the_same_cells(
         "rm3(terms=5)",
     ]
     monkeypatch.chdir(tmp_path)
+    Path("mine").symlink_to(results.parent / "mine")
     for command in commands:
         assert main(command[1:]) == 0
     key = operator.attrgetter("dataset", "system", "ranked.stage.key")
@@ -378,3 +381,49 @@ def test_what_a_system_was_trained_on_is_known_or_said_to_be_unknown(system, col
 
 def test_every_model_was_trained_on_collections_of_the_catalogue():
     assert {name for card in cards() for name in card.trained_on} <= set(catalogue.names())
+
+
+def test_labels_and_the_direction_of_differences_are_those_of_the_charts(results, tmp_path):
+    made = weir.report(results, labels=["zero=bm25"], baseline="rm3(terms=5)", audit=False)
+    made.save_tables(tmp_path)
+    lines = (tmp_path / "baseline.csv").read_text().splitlines()
+    names = [line.split(",") for line in lines[1:]]
+    at = lines[0].split(",").index("second")
+    assert all(row[at] != "rm3(terms=5)" for row in names)
+    assert any("zero" in row for row in names)
+    for name in ("baseline", "leaderboard", "judged"):
+        assert re.search(r"\| zero \||\bzero\b", (tmp_path / f"{name}.md").read_text())
+        assert not re.search(r"\bbm25 [-|]", (tmp_path / f"{name}.md").read_text())
+    for chart in next(section for section in made.sections if section.name == "baseline").charts:
+        measure = chart.axis.removeprefix("difference of ")
+        for dataset, interval in zip(chart.rows, chart.panels[0].intervals, strict=True):
+            if interval is not None:
+                row = next(r for r in names if r[0] == dataset and r[2] == measure and r[at] == "zero")
+                assert float(row[at + 1]) == interval.value
+
+
+def test_tables_in_csv_hold_unrounded_numbers_one_table_in_a_file(made, results, tmp_path):
+    paths = made.save_tables(tmp_path)
+    stored = {row.mean for cell in finished_cells(results) for row in cell.rows}
+    for path in (path for path in paths if path.suffix == ".csv"):
+        widths = {len(row) for row in csv.reader(path.read_text().splitlines())}
+        assert len(widths) == 1, path
+    scores = [path for path in paths if re.fullmatch(r"scores(-\d+)?\.csv", path.name)]
+    assert len(scores) == 3
+    cells = [cell for path in scores for row in csv.reader(path.read_text().splitlines()) for cell in row]
+    assert {str(mean) for mean in stored if not math.isnan(mean)} <= set(cells)
+
+
+@pytest.mark.parametrize(("width", "inches"), [("page", 7.0), ("column", 320 / 96)])
+def test_figures_are_as_wide_as_the_page_says(made, tmp_path, width, inches):
+    pytest.importorskip("vl_convert", reason="needs the `figures` extra")
+    for path in made.save_figures(tmp_path, ["png", "pdf"], width)[:2]:
+        data = path.read_bytes()
+        if path.suffix == ".pdf":
+            box = re.search(rb"/MediaBox ?\[([^\]]*)\]", data)
+            assert float(box[1].split()[2]) / 72 == pytest.approx(inches, abs=0.01)
+        else:
+            pixels, at = int.from_bytes(data[16:20], "big"), data.index(b"pHYs") + 4
+            dots = int.from_bytes(data[at : at + 4], "big") * 0.0254
+            assert dots == pytest.approx(288, abs=1)
+            assert pixels / dots == pytest.approx(inches, abs=0.01)

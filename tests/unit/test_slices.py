@@ -112,6 +112,9 @@ def test_a_few_queries_that_happen_not_to_differ_are_no_slice():
     differences[:12] = 0
     groups = QueryGroups.of({n: "few" if i < 12 else "rest" for i, n in enumerate(NAMES)})
     [found] = slices_of(Ids.of(NAMES), differences, [groups])  # the rest says the same and is left out
+    members = {NAMES[row] for row in groups.rows(Ids.of(NAMES))[found.label]}
+    assert 0 < len(found.names) <= 5
+    assert set(found.names) <= members
     assert (found.label, found.queries, found.inside) == ("few", 12, 0.0)
     welch = equal_means_p(differences[:12], differences[12:], pooled=False)
     assert welch < FALSE_DISCOVERY_RATE / 20 < FALSE_DISCOVERY_RATE < found.p

@@ -131,11 +131,18 @@ ELSEWHERE_ANSWERED = {
             "batch": 3,
             "timeout_s": 3.0,
             "workers": 2,
+            "unknown": "drop",
         },
     ),
     "http": (
         {"file": "first.toml"},
-        {"file": "second.toml", "version": "2", "on_failure": "missing", "dataset": "brook"},
+        {
+            "file": "second.toml",
+            "version": "2",
+            "on_failure": "missing",
+            "dataset": "brook",
+            "unknown": "drop",
+        },
     ),
     "elasticsearch": (
         {"file": "elastic.toml"},

@@ -207,7 +207,7 @@ def test_an_arrow_batch_takes_the_memory_that_may_be_taken(tmp_path, monkeypatch
     count = 50_000  # of documents, in 1.2 MB
     coded = pa.array(["q"] * count).dictionary_encode()
     batch = pa.record_batch(
-        [coded, [f"d{n:07}" for n in range(count)], np.arange(count, dtype=np.float64)],
+        [coded, [f"d{n:07}" for n in range(count)], np.arange(count, 0.0, -1.0)],
         names=["query_id", "doc_id", "score"],
     )
     path = tmp_path / "r.arrow"
@@ -330,8 +330,15 @@ def test_judgments_in_csv(tmp_path):
 def test_a_tsv_without_header_is_trecs_or_refused(tmp_path):
     assert read_run(text(tmp_path, "q\tQ0\td\t1\t2.5\tt\n", "r.tsv")).to_dict() == {"q": {"d": 2.5}}
     assert read_qrels(text(tmp_path, "q\td\t1\n", "q.tsv")).to_dict() == {"q": {"d": 1}}
+    assert read_run(text(tmp_path, "q Q0 d 1 2.5 t\n", "r.tsv")).to_dict() == {"q": {"d": 2.5}}
+    for name in ("r.tsv", "r.txt", "r.csv"):  # MS MARCO's: a rank and no score
+        row = "q,d,1\n" if name == "r.csv" else "q\td\t1\n"
+        with pytest.raises(
+            FormatError, match=r"line 1: .*weir data import --as run-scores, or --as run-ranks"
+        ):
+            read_run(text(tmp_path, row, name))
     with pytest.raises(FormatError, match="expected a header"):
-        read_run(text(tmp_path, "q\td\t1\n", "r.tsv"))  # MS MARCO's: a rank and no score
+        read_run(text(tmp_path, "who\twhat\thow\n", "r.tsv"))
 
 
 FRAMES = {

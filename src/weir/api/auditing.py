@@ -167,17 +167,18 @@ def relabel(
     the judgments together, with their origins. Raises BadValue where no query is known and for `out` beside several
     collections, and the WeirErrors of reading.
     """
+    from weir.core.dangling import dangling_notes
     from weir.core.qrels import Qrels
     from weir.core.rounding import counted
     from weir.core.scores import Note
     from weir.experiment.audit_subjects import subjects_of
     from weir.files.write import write_qrels
-    from weir.labels.pools import about_sheet, judged_anew, labels_of_new_queries, read_sheet, relabelled
+    from weir.labels.pools import about_sheet, judged_anew, labels_of_new_queries, relabelled
     from weir.measures.measure import parse_measure
 
-    new, ungraded = (judged, 0) if isinstance(judged, Qrels) else read_sheet(Path(judged))
+    new, ungraded = _new_judgments(judged)
     subjects = subjects_of(targets, places_of(collection))
-    name = None if isinstance(judged, Qrels) else about_sheet(Path(judged)).get("subject")
+    name = None if isinstance(judged, Qrels) else about_sheet(path_of(judged)).get("subject")
     subjects = judged_anew([one for one in subjects if one.name == name] or subjects, new)
     if out is not None and len(subjects) != 1:
         raise BadValue(f"judgments are written of one collection; found {len(subjects)}")
@@ -188,6 +189,8 @@ def relabel(
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
         rows += changes
+        if subject.corpus is not None:
+            notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         uncounted = labels_of_new_queries(together, subject.need_qrels())
         if uncounted:
             where = "in no mean here" if out is None else f"in {out}, and in no mean here"
@@ -196,6 +199,16 @@ def relabel(
         if out is not None:
             write_qrels(together, path_of(out))
     return ResultSet("relabel", tuple(rows), tuple(notes))
+
+
+def _new_judgments(judged: str | Path | Qrels) -> tuple[Qrels, int]:
+    """(new judgments, how many lines of their sheet have none yet), of what names a collection its judgments."""
+    from weir.datasets.scoring_rules import judged_by
+    from weir.files.frames import qrels_from
+    from weir.labels.pools import read_sheet
+
+    given = judged_by(judged)[0]
+    return read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)
 
 
 @checked

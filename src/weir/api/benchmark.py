@@ -23,7 +23,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 if TYPE_CHECKING:
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
-    from weir.systems import Retriever
+    from weir.systems.compose import SystemLike
 
 
 Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapping[str, str], object]"
@@ -152,7 +152,7 @@ class Benchmark:
 @checked
 def benchmark(
     datasets: Collection | Iterable[Collection],
-    systems: str | Retriever | Iterable[str | Retriever],
+    systems: SystemLike | Iterable[SystemLike],
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     out: str | os.PathLike[str] | None = None,
     k: int = 1000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,13 +92,22 @@ class Figure:
         return names
 
 
+PNG_DPI = 288
+_SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
+
+
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     """Write a chart as its ending says; arguments and errors as `Figure.save`."""
     text = svg(chart, WIDTHS_PX[width])
     data = text.encode()
     if path.suffix != ".svg":
         vl_convert = require("vl_convert", "figures")
-        data = vl_convert.svg_to_pdf(text) if path.suffix == ".pdf" else vl_convert.svg_to_png(text, scale=3)
+        # The converter has 72 pixels in an inch, SVG has 96.
+        sized = _SIZE.sub(
+            lambda m: f'width="{float(m[1]) * 0.75:g}" height="{float(m[2]) * 0.75:g}"', text, 1
+        )
+        pdf = path.suffix == ".pdf"
+        data = vl_convert.svg_to_pdf(sized) if pdf else vl_convert.svg_to_png(sized, ppi=PNG_DPI)
     write_bytes(path, data)
 
 

@@ -11,6 +11,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.card import lists_shown, metadata_card, queries_shown
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
+from weir.datasets.scoring_rules import ScoringRules
 from weir.measures import parse_measure
 from weir.stats.score_rows import grade_notes
 
@@ -30,6 +31,7 @@ def dataset_notes(
         notes += [
             *split_notes(one),
             *judgment_notes(one, measures),
+            *ScoringRules(dataset=one).dangling_notes(one.qrels),
             *restriction_notes(one),
             *collection_notes(one, (), dropped),
         ]

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
 from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
+from weir.api.given import all_rankings, one_ranking, ranking
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.origin import judgment_marks
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores
 from weir.datasets.load import query_groups
-from weir.datasets.scoring_rules import ScoringRules, judged_collection
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, WeirError
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.files.paths import path_of
+from weir.files.runs import RESULT_RUNS, run_name
 from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
@@ -198,11 +200,12 @@ def compare_shown(
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if not rankings and isinstance(qrels, (str, os.PathLike)):
+        results = path_of(qrels)
         if conventions_of(conventions) != DEFAULT:
             raise BadValue(
                 f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
             )
-        finished = finished_cells(Path(qrels))
+        finished = finished_cells(results)
         cells, remarks = current_cells(chosen_cells(finished, datasets, only))
         if remarks and len({cell.dataset for cell in cells}) == len(cells):
             raise BadValue(f"no dataset has two systems to compare: {'; '.join(remarks)}")
@@ -215,7 +218,7 @@ def compare_shown(
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)
         remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, chosen, baseline)]
-        remarks += systems_without_scores(Path(qrels), finished, datasets)
+        remarks += systems_without_scores(results, finished, datasets)
         notes = (*map(Note, remarks), *cell_notes(cells))
         if factors is not None:
             studies = study_cells(cells, factor_names(factors), chosen, how)
@@ -227,14 +230,16 @@ def compare_shown(
             comparisons = compare_cells_by_group(
                 cells, lambda c, queries: query_groups(by, queries, datasets_of[id(c)]), chosen, baseline, how
             )
-        results = ResultSet("compare", tuple(relabelled(comparisons, names)), notes)
-        return ShownComparison(results, cells, label_of)
+        compared = ResultSet("compare", tuple(relabelled(comparisons, names)), notes)
+        return ShownComparison(compared, cells, label_of)
     if datasets or only:
         raise BadValue(
             "datasets and systems (-d, -s) are those of a results folder; name the run files instead"
         )
-    collection = place_of(collection)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
+    qrels, collection = judged_by(qrels, place_of(collection))
+    if not isinstance(qrels, Scores):
+        rankings = tuple(all_rankings(rankings))
     dataset, reasons = None, list[str]()
     if isinstance(qrels, Scores):
         scores = _scored((qrels, *rankings))
@@ -262,8 +267,8 @@ def compare_shown(
     comparisons = compare_scores(
         scores, name, baseline, how, groups, [str(m) for m in measures_of(chosen)] if chosen else ()
     )
-    results = ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes)
-    return ShownComparison(results, left_out=left_out)
+    compared = ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes)
+    return ShownComparison(compared, left_out=left_out)
 
 
 @checked
@@ -291,13 +296,14 @@ def power(
     from weir.stats.power import plan as planned
     from weir.stats.score_rows import system_notes
 
-    paths = _all_paths((qrels, first, second))
-    if paths:
+    name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
+    qrels, collection = judged_by(qrels, collection)
+    first, second = one_ranking(first), one_ranking(second)
+    if paths := _all_paths((qrels, first, second)):
         scores = _scores_of_files(paths, collection, conventions, measures)[0]
     else:
         rules = ScoringRules.of(collection, conventions_of(conventions))
         scores = _two(qrels, (first, second), measures, rules)
-    name = paths[0].name if paths else "the judged queries"
     pairs = [(m, table(name, m, scores).values) for m in next(iter(scores.values())).measures]
     plans = tuple(planned(m, v[1] - v[0], effects, power, alpha, test) for m, v in pairs)
     return ResultSet("power", plans, tuple(system_notes(scores)))
@@ -338,15 +344,15 @@ def diff(
                 f"{conventions}: folders of results are scored already; pass judgments and two runs instead"
             )
         return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
+    first, collection = judged_by(first, collection)
+    second, third = one_ranking(second), one_ranking(third)
+    rules = ScoringRules.of(collection, conventions_of(conventions))
     if paths := _all_paths((first, second, third)):
-        qrels, known = judged_collection(paths[0], None)
-        rules = ScoringRules.of(known if collection is None else collection, conventions_of(conventions))
-        return ResultSet("diff", (diff_files(qrels, (paths[1], paths[2]), name or "nDCG@10", rules, top),))
+        return ResultSet("diff", (diff_files(paths[0], (paths[1], paths[2]), name or "nDCG@10", rules, top),))
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
     names = distinct_names([run.name for run in runs], ["first", "second"])
-    rules = ScoringRules.of(collection, conventions_of(conventions))
     moves = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
     return ResultSet("diff", (moves,))
 
@@ -373,7 +379,9 @@ def why(
     from weir.experiment.why import Judgments, explain_cells, explain_published, explain_rankings
 
     name = None if measure is None else str(measure)
-    judgments = Judgments(None if qrels is None else Path(qrels), collection)
+    if qrels is not None:
+        judged, collection = judged_by(qrels, collection)
+    judgments = Judgments(None if qrels is None else judged, collection)
     match results:
         case (one,):
             explanation = explain_published(_folder(one), published, name, judgments)
@@ -386,9 +394,9 @@ def why(
             if all(folder.is_file() for folder in folders):
                 raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
             explanation = explain_cells(*folders, name, judgments)
-        case (judged, one, other) if not (
-            published or qrels or (_all_paths([one]) and Path(str(one)).is_dir())
-        ):
+        case (judged, one, other) if not (published or qrels or _is_cell(judged)):
+            judged, collection = judged_by(judged, collection)
+            one, other = one_ranking(one), one_ranking(other)
             refuse_mismatched(judged, one)
             runs = run_from(one), run_from(other)
             long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
@@ -400,6 +408,11 @@ def why(
                 f"found {len(results)} results; expected one or two result folders, or judgments and two runs alone"
             )
     return ResultSet("why", (explanation,))
+
+
+def _is_cell(given: object) -> bool:
+    """Whether it is the folder of a result, which holds no judgments."""
+    return isinstance(given, (str, os.PathLike)) and run_name(path_of(given) / RESULT_RUNS[0]) != "run"
 
 
 def _is_system(given: object) -> bool:
@@ -443,7 +456,7 @@ def abstention(
         raise BadValue(
             f"found {type(scores).__name__} as the scores; expected the run, then what weir.evaluate gave"
         )
-    return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
+    return ResultSet("abstention", tuple(curves(ranking(run), scores, confidence)))
 
 
 @checked
@@ -471,11 +484,12 @@ def threshold(
     from weir.stats.threshold import ThresholdRules
     from weir.stats.threshold import threshold as chosen
 
+    qrels, collection = judged_by(qrels, collection)
     refuse_mismatched(qrels, run)
     rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
     scoring, parsed = ScoringRules.of(collection), measures_of(measure)[0]
     silent = [] if scoring.queries is None else unanswerable_queries(scoring.queries)
-    ranked = scoring.ranked(run_from(run))
+    ranked = scoring.ranked(ranking(run))
     rows = qrels.items() if isinstance(qrels, Mapping) else ()
     empty = [str(query) for query, row in rows if isinstance(row, Sized) and not len(row)]
     result = chosen(ranked, qrels_from(qrels), parsed, rules, [*unanswerable, *silent, *empty])
@@ -498,9 +512,6 @@ def _scores_of_files(
     from weir.experiment.comparing import scores_of_files
 
     qrels, runs = paths[0], paths[1:]
-    if qrels.is_dir():
-        qrels, folder = judged_collection(qrels, None)
-        collection = folder if collection is None else collection
     rules = ScoringRules.of(collection, conventions_of(conventions))
     parsed = measures_of(measures) if measures else ()
     scores, left_out = scores_of_files(qrels, runs, parsed, rules)
@@ -512,7 +523,7 @@ def _folder(value: object) -> Path:
         raise BadValue(
             f"found {type(value).__name__} alone; expected judgments and two runs, or folders of results"
         )
-    return Path(value)
+    return path_of(value)
 
 
 def _two(
@@ -615,20 +626,22 @@ def p_mrr(
     """
     from weir.stats.paired_sets import p_mrr as falls
 
+    qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
-    later = None if changed is None else run_from(changed)
-    return falls(qrels_from(qrels), run_from(run), later, signs)
+    rules = ScoringRules.of(collection)
+    later = None if changed is None else rules.ranked(ranking(changed))
+    return falls(qrels_from(qrels), rules.ranked(ranking(run)), later, signs)
 
 
-def p_mrr_of_files(qrels: Path, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
+def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
     """p-MRR of run files by name; signs: how identifiers end, as in -og:-changed, else raises BadValue; as `p_mrr`."""
-    from weir.files.runs import read_qrels, read_run
+    from weir.files.runs import read_run
     from weir.stats.paired_sets import p_mrr as falls
 
     ends = signs.split(":")
     if len(ends) != 2 or not all(ends):
         raise BadValue(f"--p-mrr {signs}: expected how both identifiers end, such as -og:-changed")
-    judgments = read_qrels(qrels)
+    judgments = qrels_from(qrels)
     return {
         name: falls(judgments, rules.ranked(read_run(run)), signs=(ends[0], ends[1]))
         for name, run in zip(names_of_runs(runs), runs, strict=True)
@@ -676,20 +689,31 @@ def gate(
 
     allowed = GateRules(*_drops(max_drop), confidence, interval)
     requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
+    name = NAME
+    if third is not None:
+        name = Path(first).name if isinstance(first, (str, os.PathLike)) else NAME
+        first, collection = judged_by(first, place_of(collection))
+        if all(isinstance(one, (str, os.PathLike)) and path_of(one).is_dir() for one in (second, third)):
+            second, third = (
+                one_ranking(second),
+                one_ranking(third),
+            )  # beside a file, a folder keeps its scores
     inputs = [one for one in (first, second, third) if one is not None]
-    paths = [Path(one) for one in inputs if isinstance(one, (str, os.PathLike))]
+    paths = [path_of(one) for one in inputs if isinstance(one, (str, os.PathLike))]
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(inputs):
         chosen = None if conventions is None else conventions_of(conventions)
         of_runs = place_of(collection) if len(paths) == 3 else None
-        baseline, candidate, names = gate_inputs(paths, tuple(requested), chosen, systems, of_runs, fetch)
+        baseline, candidate, names = gate_inputs(
+            paths, tuple(requested), chosen, systems, of_runs, fetch, name
+        )
         grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
         names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else ["nDCG@10"])
         usual = conventions or (scores.conventions if scores else DEFAULT)
         rules = ScoringRules.of(place_of(collection), conventions_of(usual))
-        baseline, candidate = ([one] for one in _sides(first, (second, third), names, rules))
+        baseline, candidate = ([one] for one in _sides(first, (second, third), names, rules, name))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
     pairs = gate_cases((baseline, candidate), names, by, common, grounds)
     known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
@@ -720,15 +744,19 @@ def save_baseline(
 
     requested = measures_of(measures)
     how = conventions_of(conventions)
-    paths = [Path(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
+    name = Path(results).name if run is not None and isinstance(results, (str, os.PathLike)) else NAME
+    if run is not None:
+        results, collection = judged_by(results, collection)
+        run = one_ranking(run)
+    paths = [path_of(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
     if run is None and not paths:
         raise BadValue(
             f"found {type(results).__name__} alone; expected judgments and a run, or a results folder"
         )
     if run is None or (len(paths) == 2 and not is_baseline(paths[1])):
-        system = system_of(paths, requested, how, systems, collection, fetch)
+        system = system_of(paths, requested, how, systems, collection, fetch, name)
     else:
-        system = _system(results, run, requested, ScoringRules.of(collection, how))
+        system = _system(results, run, requested, ScoringRules.of(collection, how), name)
     write_baseline(system, path_of(path))
     return system
 
@@ -750,7 +778,11 @@ def _scores_of_side(side: object) -> Scores | None:
 
 
 def _sides(
-    qrels: object, pair: tuple[object, object], measures: Sequence[Measure | str], rules: ScoringRules
+    qrels: object,
+    pair: tuple[object, object],
+    measures: Sequence[Measure | str],
+    rules: ScoringRules,
+    name: str,
 ) -> list[SystemScores]:
     """Baseline and candidate from values, as `_system`; two Scores are of the judgments that they know."""
     if all(isinstance(one, Scores) for one in pair):
@@ -761,11 +793,11 @@ def _sides(
             SystemScores("", {NAME: JudgedScores(one, of if known else {}, "" if known else "as given")})
             for one, of in zip(scores, marks, strict=True)
         ]
-    return [_system(qrels, one, measures, rules) for one in pair]
+    return [_system(qrels, one, measures, rules, name) for one in pair]
 
 
 def _system(
-    qrels: object, run: object, measures: Sequence[Measure | str], rules: ScoringRules
+    qrels: object, run: object, measures: Sequence[Measure | str], rules: ScoringRules, name: str
 ) -> SystemScores:
     """A ranking as `evaluate` takes it, scored; or its Scores, or a baseline that was saved."""
     if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
@@ -774,5 +806,4 @@ def _system(
     if not isinstance(run, Scores):
         refuse_mismatched(qrels, run)
         run = evaluate(judgments, run, measures, rules.conventions, collection=rules.dataset)
-    name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else NAME
     return SystemScores("candidate", {name: JudgedScores(run, run.origin.marks or judgment_marks(judgments))})

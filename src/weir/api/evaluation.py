@@ -10,17 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weir.api.given import all_rankings, one_ranking
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.scores import Scores
+from weir.core.scores import Note, Scores
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
+from weir.files.paths import path_of
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
@@ -71,10 +73,11 @@ def evaluate(
     by_name = named_measures(measures)
     requested = tuple(dict.fromkeys(by_name.values()))
     rules = conventions_of(conventions)
-    if isinstance(qrels, (str, os.PathLike)) and collection is None and Path(qrels).is_dir():
-        from weir.datasets.scoring_rules import judged_collection
+    run = one_ranking(run)
+    if not isinstance(qrels, (Mapping, Qrels, IntentQrels)):
+        from weir.datasets.scoring_rules import judged_by
 
-        qrels, collection = judged_collection(Path(qrels), None)
+        qrels, collection = judged_by(qrels, collection)
     needs_run = rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in requested)
     judged = None if needs_run or labels is not None or collection is not None else join_dicts(qrels, run)
     if judged is None:
@@ -102,15 +105,18 @@ def _scores_of_any(
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, measures)
+    remarks: tuple[Note, ...] = ()
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 
         scoring = ScoringRules.of(collection, rules)
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
+        remarks = tuple(scoring.dangling_notes(judgments))
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    return scored(used, partial(_judged, run), measures, rules, gate)
+    scores = scored(used, partial(_judged, run), measures, rules, gate)
+    return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
@@ -162,6 +168,7 @@ def official_scores(
     is one of several runs that cannot be scored, which is left out. Raises UnknownName for another scorer than "birco",
     BadValue for rankings of less or more than whole candidate pools, and the WeirErrors of reading.
     """
+    from weir.datasets.scoring_rules import judged_by
     from weir.experiment.reproduce import birco_of_cells
     from weir.experiment.results import finished_cells
     from weir.stats.birco import BircoScore, birco_remarks, birco_scores
@@ -169,9 +176,9 @@ def official_scores(
     if scorer != "birco":
         raise UnknownName("scorer", scorer, ["birco"])
     if runs:
-        judgments, scores, refused = qrels_from(qrels), list[BircoScore](), list[WeirError]()
         dataset = Path(qrels).name if isinstance(qrels, (str, Path)) else ""
-        for run in runs:
+        judgments, scores, refused = qrels_from(judged_by(qrels)[0]), list[BircoScore](), list[WeirError]()
+        for run in all_rankings(runs):
             try:
                 scores += birco_scores(judgments, run_from(run), dataset)
             except (BadRanking, BadValue, FormatError) as error:
@@ -181,7 +188,7 @@ def official_scores(
         remarks = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
     else:
         places = () if collection is None else (collection,)
-        scores, remarks = birco_of_cells(finished_cells(Path(str(qrels))), places)
+        scores, remarks = birco_of_cells(finished_cells(path_of(str(qrels))), places)
     for one in remarks:
         warnings.warn(RankingWarning(one), stacklevel=2)
     return ResultSet("official", tuple(scores))
@@ -197,7 +204,7 @@ def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = N
     """
     from weir.systems.fusion import fuse as fuse_runs
 
-    return fuse_runs([run_from(run) for run in runs], method, k)
+    return fuse_runs([run_from(run) for run in all_rankings(tuple(runs))], method, k)
 
 
 @checked
@@ -214,6 +221,10 @@ def fit_fusion(
     use on other queries, `.held_out` what each judged query scores under settings that were not chosen on it. Raises
     BadValue where nothing is left to choose and for fewer judged queries than folds, and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.systems.fusion.fit import fit
 
-    return fit(method, [run_from(run) for run in runs], qrels_from(qrels), measure, folds)
+    judgments, collection = judged_by(qrels)
+    rules = ScoringRules.of(collection)
+    ranked = [rules.ranked(run_from(run)) for run in all_rankings(tuple(runs))]
+    return fit(method, ranked, rules.counted(qrels_from(judgments)), measure, folds)

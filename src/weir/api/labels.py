@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.auditing import Places, places_of
+from weir.api.given import all_rankings, ranking
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.qrels import MODEL
@@ -104,19 +105,21 @@ def holes(
     a measure without score bounds, and the WeirErrors of reading.
     """
     from weir.core.scores import Note
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.files.frames import qrels_from
     from weir.files.label_files import labels_from
     from weir.labels.hole_study import hole_study
     from weir.measures.measure import parse_measure
 
-    people, by_model = (None if labels is None else labels_from(labels) for labels in (human, model))
+    people, by_model = (None if labels is None else labels_from(_named(labels)) for labels in (human, model))
+    qrels, collection = judged_by(qrels, collection)
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
     judgments = scoring.counted(qrels_from(qrels))
     study = hole_study(systems, judgments, people, by_model, parse_measure(str(measure)), rel)
+    notes = (*scoring.notes, *scoring.dangling_notes(judgments, people, by_model))
     alone = "a model alone labelled the unjudged documents: see how far it agrees with people by weir judge --judged"
-    return ResultSet("holes", (study,), scoring.notes if human is not None else (*scoring.notes, Note(alone)))
+    return ResultSet("holes", (study,), notes if human is not None else (*notes, Note(alone)))
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
@@ -125,7 +128,8 @@ def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
     from weir.measures.evaluate import distinct_names
 
     if isinstance(runs, Mapping):
-        return {str(name): run_from(run) for name, run in runs.items()}
+        return {str(name): ranking(run) for name, run in runs.items()}
+    runs = all_rankings(runs)
     rankings = [run_from(run) for run in runs]
     long = [
         str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}" for n, run in enumerate(runs, 1)
@@ -150,9 +154,9 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
     from weir.measures.evaluate import distinct_names
 
     meaning = parse_words(words)
-    paths = [one for one in sources if isinstance(one, (str, os.PathLike))]
-    if len(sources) == len(paths) == 1:
-        return read_raters(Path(paths[0]), meaning)
+    given = [_named(one) for one in sources]
+    if len(given) == 1 and isinstance(given[0], (str, os.PathLike)):
+        return read_raters(path_of(given[0]), meaning)
     short = [
         rater_name(Path(one)) if isinstance(one, (str, os.PathLike)) else f"labels {n}"
         for n, one in enumerate(sources, 1)
@@ -162,10 +166,21 @@ def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict
         for one, name in zip(sources, short, strict=True)
     ]
     labels = [
-        read_labels(Path(one), meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
-        for one in sources
+        read_labels(one, meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
+        for one in given
     ]
     return dict(zip(distinct_names(short, long), labels, strict=True))
+
+
+def _named(labels: object) -> object:
+    """Labels as they are given, of what names a collection its judgments; a folder of labels is none."""
+    from weir.datasets.scoring_rules import judged_by
+    from weir.files.layouts import holds_collection
+
+    folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
+    if folder is not None and folder.is_dir() and not holds_collection(folder):
+        return labels
+    return judged_by(labels)[0]
 
 
 @checked
@@ -211,7 +226,7 @@ def judge(
         )
     )
     judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), limits)
-    people_labels = None if people is None else qrels_from(people)
+    people_labels = None if people is None else qrels_from(_named(people))
     pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
     return ResultSet("judge", (judge_pairs(pairs, judge, path_of(out), progress),))
 
@@ -233,10 +248,10 @@ def _pairs(
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")
-    if len(targets) == 1 and is_sheet(Path(targets[0])):
+    if len(targets) == 1 and is_sheet(path_of(targets[0])):
         about = None if not (places := places_of(collection)) else _only(subjects_of(places))
         about = replace(about, qrels=people) if about is not None and people is not None else about
-        pairs = pairs_of_sheet(Path(targets[0]), about, judged, limit)
+        pairs = pairs_of_sheet(path_of(targets[0]), about, judged, limit)
     else:
         pairs = pairs_of_subject(_only(subjects_of(targets, places_of(collection))), judged, k, limit)
     return pairs if people is None else replace(pairs, people=people)
@@ -261,7 +276,7 @@ def estimate(
     weights: object = None,
     pairs: bool = False,
     sheets: Iterable[str | Path] = (),
-    collection: str | Path | None = None,
+    collection: str | Path | Dataset | None = None,
 ) -> ResultSet[CorrectedScore]:
     """Scores of runs from few human judgments and many of a model: `weir labels estimate`.
 
@@ -272,18 +287,21 @@ def estimate(
     collection: of the runs, whose rules hold, such as that of self-matches.
     Raises BadValue for a measure that cannot be estimated so, and for too few queries.
     """
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.labels.estimates import estimated_scores, unanswered_notes
     from weir.labels.sampling import SampleDesign
     from weir.measures.measure import parse_measure
 
+    human, collection = judged_by(human, collection)
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
     rules = ScoringRules.of(collection)
     rankings = _rankings_by_name(runs, rules)
     estimates = estimated_scores(rankings, by_people, by_model, parse_measure(str(measure)), design)
     notes = unanswered_notes(rankings, by_people, by_model)
-    return ResultSet("estimate", tuple(estimates), (*rules.notes, *notes))
+    return ResultSet(
+        "estimate", tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
+    )
 
 
 @checked
@@ -297,7 +315,7 @@ def next_queries(
     strata: object = None,
     sheets: Iterable[str | Path] = (),
     out: str | Path | None = None,
-    collection: str | Path | None = None,
+    collection: str | Path | Dataset | None = None,
 ) -> ResultSet[QueryPlan]:
     """Which queries people should judge next, so that estimates become narrower: `weir labels estimate --next`.
 
@@ -307,15 +325,16 @@ def next_queries(
     where nothing is left to judge and for a folder that is there, and as `estimate`.
     """
     from weir.core.subject import Subject
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.labels.estimates import next_queries as drawn_queries
     from weir.labels.estimates import write_plan
     from weir.measures.measure import parse_measure
 
-    labels = _people(human, sheets), _labels(model)
+    human, collection = judged_by(human, collection)
+    labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)
     groups = _strata(strata, labels[1], collection)
     drawn = drawn_queries(
-        _rankings_by_name(runs, ScoringRules.of(collection)),
+        _rankings_by_name(runs, rules),
         labels,
         parse_measure(str(measure)),
         count,
@@ -326,13 +345,13 @@ def next_queries(
         dataset = _dataset(collection)
         texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
         write_plan(drawn, Subject("estimate", *texts), path_of(out))
-    return ResultSet("next queries", (drawn.plan,))
+    return ResultSet("next queries", (drawn.plan,), tuple(rules.dangling_notes(*labels)))
 
 
 def _labels(value: object) -> Qrels:
     from weir.files.label_files import labels_from
 
-    return labels_from(value)
+    return labels_from(_named(value))
 
 
 def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
@@ -342,7 +361,7 @@ def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
 
     labels = _labels(human)
     for sheet in sheets:
-        labels = merge_qrels(read_sheet(Path(sheet))[0], labels)
+        labels = merge_qrels(read_sheet(path_of(sheet))[0], labels)
     return labels
 
 
@@ -351,21 +370,22 @@ def _rankings_by_name(runs: Sequence[object], rules: ScoringRules) -> dict[str, 
     from weir.files.frames import run_from
     from weir.measures.evaluate import names_of_runs
 
+    runs = all_rankings(runs)
     paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
     names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
     return {name: rules.ranked(run_from(run)) for name, run in zip(names, runs, strict=True)}
 
 
-def _strata(strata: object, model: Qrels, collection: str | Path | None) -> QueryGroups | None:
+def _strata(strata: object, model: Qrels, collection: str | Path | Dataset | None) -> QueryGroups | None:
     from weir.datasets.load import query_groups
 
     return None if strata is None else query_groups(strata, model.queries, _dataset(collection))
 
 
-def _dataset(collection: str | Path | None) -> Dataset | None:
-    from weir.datasets.load import load
+def _dataset(collection: str | Path | Dataset | None) -> Dataset | None:
+    from weir.datasets.load import Dataset, load
 
-    return None if collection is None else load(collection)
+    return collection if collection is None or isinstance(collection, Dataset) else load(collection)
 
 
 def _weights(weights: object) -> QueryWeights | None:

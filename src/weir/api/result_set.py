@@ -166,8 +166,9 @@ class ResultSet(Sequence[T], Generic[T]):
     @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
         """The results that `save` wrote; raises FormatError for another file."""
+        path = path_of(path)
         try:
-            values = parse_json(read_bytes(path_of(path)), path)
+            values = parse_json(read_bytes(path), path)
             of = _kind(values["weir"]).of
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)

@@ -72,9 +72,9 @@ class ShownResults:
             notes = (*notes, *map(Note, twin_notes(twin_systems(cells))))
         return ShownResults(cells, ResultSet("results", tuple(rows), (*notes, *map(Note, outdated), *more)))
 
-    def scores(self) -> dict[tuple[str, str], Scores]:
+    def scores(self) -> dict[tuple[str, ...], Scores]:
         """The values by query of each dataset and system, of the measures of the rows."""
-        scores: dict[tuple[str, str], Scores] = {}
+        scores: dict[tuple[str, ...], Scores] = {}
         for cell in self.cells:
             names = [
                 row.measure for row in self.rows if (row.dataset, row.system) == (cell.dataset, cell.label)
@@ -307,9 +307,13 @@ def birco_of_runs(
 
     Raises FormatError and the like of reading where no file is left.
     """
+    from weir.api.given import run_paths
+    from weir.datasets.scoring_rules import judged_by
     from weir.experiment.reproduce import birco_of_files
+    from weir.files.frames import qrels_from
 
-    figures, remarks, refused = birco_of_files(Path(qrels), [Path(run) for run in runs])
+    judgments = qrels_from(judged_by(qrels)[0])
+    figures, remarks, refused = birco_of_files(judgments, Path(qrels).name, run_paths(runs))
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
     return ResultSet("official", tuple(figures), (*map(Note, remarks), *left_out)), left_out
 

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.check import Finding, check
+from weir.audit.check import EXAMPLES_SHOWN, Finding, check
 from weir.audit.leakage import unit_rows
 from weir.core import rounding
 from weir.core.judged import Judged
@@ -316,7 +316,8 @@ class Slice:
     """A group of queries, and the difference of two systems on it and on the rest.
 
     inside, outside: mean difference, second minus first, on the group and on the other queries; p: of the test that
-    both are equal, the larger of Welch's and Student's, adjusted for all slices.
+    both are equal, the larger of Welch's and Student's, adjusted for all slices; names: some queries of the
+    group, those whose differences are farthest from the mean of the rest.
     """
 
     feature: str
@@ -325,6 +326,7 @@ class Slice:
     inside: float
     outside: float
     p: float
+    names: tuple[str, ...] = ()
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
@@ -355,6 +357,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []
+    farthest: list[tuple[str, ...]] = []
     for groups in groupings:
         members = groups.rows(queries)
         if len(members) == 2 and sum(map(len, members.values())) == len(queries):
@@ -366,6 +369,10 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
             inside, outside = differences[member & defined], differences[~member & defined]
             if min(len(inside), len(outside)) >= FEWEST_SLICE_QUERIES:
                 samples.append((groups, label, inside, outside))
+                order = np.argsort(-np.abs(inside - outside.mean()), kind="stable")[:EXAMPLES_SHOWN]
+                farthest.append(
+                    tuple(queries[row] for row in np.flatnonzero(member & defined)[order].tolist())
+                )
     if not samples:
         return []
     # Welch's alone is too sure of a few queries that happen not to differ at all, Student's of a few that differ much.
@@ -375,8 +382,10 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
     ]
     p = adjusted(np.array(raw), "bh")
     slices = [
-        Slice(groups.name, label, len(inside), float(inside.mean()), float(outside.mean()), float(value))
-        for (groups, label, inside, outside), value in zip(samples, p, strict=True)
+        Slice(
+            groups.name, label, len(inside), float(inside.mean()), float(outside.mean()), float(value), names
+        )
+        for (groups, label, inside, outside), value, names in zip(samples, p, farthest, strict=True)
     ]
     return sorted(slices, key=lambda one: one.p)
 
@@ -419,4 +428,5 @@ def slices(subject: Subject) -> Iterator[Finding]:
                     ("outside", part.outside),
                     ("p", part.p),
                 ),
+                examples=part.names,
             )

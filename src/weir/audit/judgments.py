@@ -11,6 +11,7 @@ import numpy as np
 from weir.audit.check import Finding, check
 from weir.audit.duplicates import copies
 from weir.core import rounding
+from weir.core.dangling import dangling as dangling_judgments
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.rounding import counted, one_or_more, part_of
@@ -46,19 +47,17 @@ def ceilings(qrels: Qrels) -> dict[str, float]:
 def dangling(subject: Subject) -> Iterator[Finding]:
     """Judgments that name documents or queries which the collection does not have."""
     qrels = subject.need_qrels()
-    missing_doc = subject.need_corpus().ids.codes(qrels.docs.strings) < 0
-    pairs = missing_doc[qrels.doc]
-    relevant = int(np.count_nonzero(pairs & (qrels.grade > 0)))
-    if pairs.any():
-        names = qrels.docs.take(np.flatnonzero(missing_doc)[:5]).tolist()
+    absent = dangling_judgments(qrels, subject.need_corpus().ids)
+    if absent is not None:
+        cause = f"; {absent.cause}" if absent.cause else ""
         yield Finding(
-            "wrong" if relevant else "caution",
-            f"{counted(int(pairs.sum()), 'judgment names', 'judgments name')} "
-            f"{counted(int(missing_doc[np.unique(qrels.doc)].sum()), 'document that is', 'documents that are')} "
-            f"not in the collection, {relevant:,} of them relevant, which nothing can find",
+            "wrong" if absent.relevant else "caution",
+            f"{counted(absent.judgments, 'judgment names', 'judgments name')} "
+            f"{counted(len(absent.documents), 'document that is', 'documents that are')} "
+            f"not in the collection, {absent.relevant:,} of them relevant, which nothing can find{cause}",
             "recall and nDCG cannot reach 1: take the collection and judgments of one version, or drop these",
-            (("judgments", float(pairs.sum())), ("relevant", float(relevant))),
-            tuple(names),
+            (("judgments", float(absent.judgments)), ("relevant", float(absent.relevant))),
+            absent.documents[:5],
         )
     missing_query = np.flatnonzero(subject.need_queries().ids.codes(qrels.queries.strings) < 0)
     if len(missing_query):

@@ -115,6 +115,23 @@ def constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
     return (), 0, 0
 
 
+@check("order and scores", needs=["runs"])
+def order_and_scores(subject: Subject) -> Iterator[Finding]:
+    """Systems whose ranks, or the order of whose rows, contradict their scores.
+
+    Causes: distances, of which less is better, in the place of scores; columns in another order; a re-ranking of the
+    first documents whose scores are not those of the rest.
+    """
+    for name, run in subject.runs.items():
+        for doubt in run.doubts:
+            yield Finding(
+                "serious",
+                f"{doubt}; the highest score counts as the best",
+                "negate distances; weir data import FILE -o DIR --as run-ranks keeps the ranks of a file",
+                system=name,
+            )
+
+
 @check("query-independent rankings", needs=["runs"])
 def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
     """Systems whose first 3 to 10 documents come from the same places of another's ranking for half of the queries.

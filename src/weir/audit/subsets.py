@@ -291,6 +291,16 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
                 (("low", low), ("high", high)),
                 system=name,
             )
+        k, cut = join.cut_in_ties()
+        if cut:
+            yield Finding(
+                "note",
+                f"the last document, at rank {k:,}, is tied in {cut:,} queries: measures that look so deep depend on "
+                "where the ranking was cut",
+                f"search deeper, as with -k {2 * k}",
+                (("k", float(k)), ("queries", float(cut))),
+                system=name,
+            )
 
 
 @result("subset", SubsetProof, records=lambda one: [plain(one) | {"valid": one.valid}])

@@ -36,7 +36,7 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 
 
 def _by_pair(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     pairs: str,
     conventions: Conventions,
     collections: tuple[str, ...],
@@ -45,16 +45,19 @@ def _by_pair(
     """p-MRR of run files by name; raises BadValue without judgments and two runs, and with other measures."""
     from weir.api.auditing import place_of
     from weir.api.comparisons import p_mrr_of_files
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.api.given import run_paths
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.errors import BadValue
 
     if len(paths) < 3 or measures:
         raise BadValue("--p-mrr takes judgments and run files, and no other measure beside it")
-    return p_mrr_of_files(paths[0], paths[1:], pairs, ScoringRules.of(place_of(collections), conventions))
+    judged, collection = judged_by(paths[0], place_of(collections))
+    rules = ScoringRules.of(collection, conventions)
+    return p_mrr_of_files(judged, run_paths(paths[1:]), pairs, rules)
 
 
 @click.command("compare")
-@click.argument("paths", type=PATH, nargs=-1, required=True)
+@click.argument("paths", type=NAME, nargs=-1, required=True)
 @measures_option()
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
@@ -104,7 +107,7 @@ def _by_pair(
 @click.option("--explain", is_flag=True, help="Say how the numbers were made.")
 @notes_option
 def compare_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     measures: tuple[str, ...],
     baseline: str | None,
     test: str,
@@ -178,7 +181,7 @@ def compare_command(
 
 
 @click.command("diff")
-@click.argument("paths", type=PATH, nargs=-1, required=True)
+@click.argument("paths", type=NAME, nargs=-1, required=True)
 @click.option(
     "-m",
     "--measure",
@@ -198,7 +201,7 @@ def compare_command(
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def diff_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     measure: str | None,
     collection: str | None,
     top: int,
@@ -234,7 +237,7 @@ def diff_command(
     shell_complete=measure_names,
     help="A measure such as nDCG@10.  [default: the first that both have]",
 )
-@click.option("--qrels", type=PATH, help="Judgments to score folders again with.")
+@click.option("--qrels", type=NAME, help="Judgments to score folders again with.")
 @click.option(
     "--collection",
     type=NAME,
@@ -247,7 +250,7 @@ def why_command(
     results: tuple[str, ...],
     model: str | None,
     measure: str | None,
-    qrels: Path | None,
+    qrels: str | None,
     collection: str | None,
     as_json: bool,
 ) -> None:
@@ -272,7 +275,7 @@ UNDECIDED = 3
 
 
 @click.command("gate")
-@click.argument("paths", type=PATH, nargs=-1, required=True,
+@click.argument("paths", type=NAME, nargs=-1, required=True,
                 metavar="[QRELS] BASELINE CANDIDATE")  # fmt: skip
 @click.option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, metavar="MEASURE[:DROP]",
               help="A measure such as nDCG@10, with the drop that is accepted where it is another; repeatable.  "
@@ -306,7 +309,7 @@ UNDECIDED = 3
 @click.option("--junit", type=OUTPUT, metavar="FILE", help="Also write JUnit's XML there.")
 @notes_option
 def gate_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     measures: tuple[str, ...],
     max_drop: float,
     confidence: float,
@@ -369,10 +372,10 @@ def gate_command(
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
     third = paths[2] if len(paths) == 3 else None
     allowed = {str(measure): drops.get(str(measure), max_drop) for measure in parsed} if drops else max_drop
-    sides: tuple[Any, ...] = (paths[0], paths[1], third)
+    sides: tuple[Any, Any, Any] = (paths[0], paths[1], third)
     if pairs is not None:
-        of_pairs = _by_pair(paths, pairs, conventions or DEFAULT, collections, measures)
-        sides = (paths[0], *of_pairs.values())
+        before, after = _by_pair(paths, pairs, conventions or DEFAULT, collections, measures).values()
+        sides = (paths[0], before, after)
     verdicts = gate(
         *sides, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
         common=common, fetch=fetch, conventions=conventions, collection=collections, systems=systems,
@@ -389,7 +392,7 @@ def gate_command(
 
 
 @click.command("power")
-@click.argument("qrels", type=PATH)
+@click.argument("qrels", type=NAME)
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @measures_option()
@@ -405,7 +408,7 @@ def gate_command(
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @notes_option
 def power_command(
-    qrels: Path,
+    qrels: str,
     first: Path,
     second: Path,
     measures: tuple[str, ...],

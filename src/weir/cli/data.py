@@ -9,6 +9,7 @@ import click
 from weir.cli.options import FOLDER, NAME, OUTPUT, PATH, dataset_names, measure_names, system_names
 from weir.cli.terminal import say, say_notes, show, show_result, show_tables
 from weir.errors import BadValue
+from weir.files.paths import path_of
 
 
 @click.command("fetch")
@@ -86,7 +87,7 @@ def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> N
     from weir.datasets.card import judgments_card, judgments_table
     from weir.files.runs import read_qrels
 
-    for path in (Path(name) for name in names if _is_judgments(name)):
+    for path in (path_of(name) for name in names if _is_judgments(name)):
         card = judgments_card(path.name, read_qrels(path))
         if as_json:
             show(json_lines([plain(card)]))
@@ -104,11 +105,17 @@ def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> N
 
 def _is_judgments(name: str) -> bool:
     """Whether a name is that of a file that is no collection: a zip, a TOML file or a golden set is one."""
+    from weir.datasets.load import catalogue_name
     from weir.errors import FormatError
     from weir.files.runs import read_qrels
 
-    path = Path(name)
-    if not path.is_file() or path.suffix.lower() in (".zip", ".toml") or path.with_suffix(".toml").is_file():
+    path = path_of(name)
+    if (
+        catalogue_name(name)
+        or not path.is_file()
+        or path.suffix.lower() in (".zip", ".toml")
+        or path.with_suffix(".toml").is_file()
+    ):
         return False
     if path.suffix.lower() not in (".json", ".jsonl", ".yaml", ".yml"):
         return True

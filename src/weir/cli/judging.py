@@ -10,7 +10,6 @@ from weir.cli.options import (
     FOLDER,
     NAME,
     OUTPUT,
-    PATH,
     budget_option,
     collections_option,
     dataset_names,
@@ -34,7 +33,7 @@ from weir.errors import ServiceError
 @budget_option
 @price_option
 @collections_option
-@click.option("--qrels", type=PATH, help="Judgments of people to compare with.")
+@click.option("--qrels", type=NAME, help="Judgments of people to compare with.")
 @click.option("--judged", is_flag=True, help="Judge what people judged, to see how far the model agrees.")
 @click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
 @click.option("--limit", type=int, help="Pairs at most.")
@@ -69,7 +68,7 @@ def judge_command(
     budget: str | None,
     price: str | None,
     collections: tuple[str, ...],
-    qrels: Path | None,
+    qrels: str | None,
     judged: bool,
     k: int,
     limit: int | None,

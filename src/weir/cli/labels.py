@@ -95,8 +95,8 @@ def agree_command(
 
 
 @click.command("estimate")
-@click.argument("human", type=PATH)
-@click.argument("model", type=PATH)
+@click.argument("human", type=NAME)
+@click.argument("model", type=NAME)
 @click.argument("runs", type=PATH, nargs=-1, required=True)
 @click.option("-m", "--measure", shell_complete=measure_names, default="P@10", show_default=True,
               help="P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k, ContextPrecision@k.")  # fmt: skip
@@ -120,8 +120,8 @@ def agree_command(
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
 def estimate_command(
-    human: Path,
-    model: Path,
+    human: str,
+    model: str,
     runs: tuple[Path, ...],
     measure: str,
     strata: str | None,
@@ -208,7 +208,7 @@ def holes_command(
 
 
 @click.command("relabel")
-@click.argument("judged", type=PATH)
+@click.argument("judged", type=NAME)
 @click.argument("targets", type=NAME, nargs=-1, required=True)
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="A measure such as nDCG@10.")  # fmt: skip
@@ -217,7 +217,7 @@ def holes_command(
 @click.option("-o", "--out", type=OUTPUT, help="Write the judgments together, with origins.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
 def relabel_command(
-    judged: Path,
+    judged: str,
     targets: tuple[str, ...],
     measure: str,
     origin: str,

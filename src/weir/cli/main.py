@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weir.cli.terminal import outputs_are_read, protected_output, show_raw
-from weir.errors import PluginError, ServiceError, StoreWarning, UnknownName, WeirError, printable
+from weir.errors import NameNote, PluginError, ServiceError, StoreWarning, UnknownName, WeirError, printable
 from weir.settings import NO_MEMORY
 
 if TYPE_CHECKING:
@@ -419,7 +419,8 @@ def _terminate(ended: list[int], number: int, _: object) -> None:
 
 def _warned(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as one line, without the place in the code that gave it."""
-    print("warning: " + printable(str(message)), file=sys.stderr)
+    kind = "note" if isinstance(message, NameNote) else "warning"
+    print(f"{kind}: " + printable(str(message)), file=sys.stderr)
 
 
 def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from weir.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from weir.core.qrels import Qrels
     from weir.core.run import Run
     from weir.core.scores import Scores
     from weir.datasets.load import Dataset
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @click.command("eval")
-@click.argument("qrels", type=PATH)
+@click.argument("qrels", type=NAME)
 @click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN...")
 @measures_option()
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
 @scorer_option
 @notes_option
 def eval_command(
-    qrels: Path,
+    qrels: str,
     runs: tuple[Path, ...],
     measures: tuple[str, ...],
     per_query: bool,
@@ -109,10 +110,11 @@ def eval_command(
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
     compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
+    from weir.api.given import run_paths
     from weir.api.rows import rows_shown
     from weir.cli.options import by_group
     from weir.core.scores import Note
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.errors import BadValue
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
@@ -139,21 +141,21 @@ def eval_command(
             click.get_current_context().exit(2)
         return
     requested = measures_of(measures or DEFAULT_MEASURES)
-    names = dict(zip(runs, names_of_runs(runs), strict=True))
+    files = run_paths(runs)
+    names = dict(zip(files, names_of_runs(files), strict=True))
     display = display_of(form, long, labels, names.values())
-    dataset_name = qrels.name
-    if qrels.is_dir():
-        qrels, collection = judged_collection(qrels, collection)
+    dataset_name = Path(qrels).name
+    given, about = judged_by(qrels, collection)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
-    rules = ScoringRules(conventions) if collection is None else ScoringRules.of(collection, conventions)
-    judgments, gate = rules.counted(judgments_for(qrels, requested)), None
+    rules = ScoringRules.of(about, conventions)
+    judgments, gate = rules.counted(judgments_for(given, requested)), None
     if model_labels is not None:
         from weir.api.evaluation import gated_by
 
         gate = gated_by(judgments, model_labels, least)
         judgments = gate.qrels
     by_file, refused = each_file(
-        runs, lambda run: scored(judgments, partial(rules.join_run, run), requested, rules.conventions, gate)
+        files, lambda run: scored(judgments, partial(rules.join_run, run), requested, rules.conventions, gate)
     )
     by_name = {names[run]: scores for run, scores in by_file.items()}
     rows = []
@@ -165,7 +167,7 @@ def eval_command(
     if pairs is not None:
         from weir.api.comparisons import p_mrr_of_files
 
-        by_pair = p_mrr_of_files(qrels, list(by_file), pairs, rules)
+        by_pair = p_mrr_of_files(given, list(by_file), pairs, rules)
         rows += [row for name, scores in by_pair.items() for row in result_rows(scores, dataset_name, name)]
     if within:
         _within(by_name, by, rules.dataset, form == "json")
@@ -187,6 +189,7 @@ def eval_command(
 
         notes_beside += restriction_notes(rules.dataset)
         notes_beside += collection_notes(rules.dataset, map(str, requested), drop_self)
+        notes_beside += rules.dangling_notes(judgments)
     say_notes(notes_beside, notes)
     say_left_out(Note(f"left out: {reason}") for reason in refused)
     if refused:
@@ -266,7 +269,7 @@ class Search:
 @click.option("-o", "--out", "output", type=OUTPUT, required=True,
               help="The fused ranking; its ending says the format, as .trec, .trec.gz or .json.")  # fmt: skip
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
-@click.option("--fit", "qrels", type=PATH,
+@click.option("--fit", "qrels", type=NAME,
               help="Judgments to choose the method's open settings on, by cross-validation.")  # fmt: skip
 @click.option(
     "-m",
@@ -286,7 +289,7 @@ def fuse_command(
     runs: tuple[Path, ...],
     output: Path,
     depth: int | None,
-    qrels: Path | None,
+    qrels: str | None,
     measure: str | None,
     folds: int | None,
     seed: int | None,
@@ -300,8 +303,12 @@ def fuse_command(
     are in docs/fusion.md. RUNS: two or more rankings. With --fit the settings that METHOD does not give are chosen on
     judged queries; each of these is fused with what the other folds chose, so that scoring the result on them is fair.
     """
+    from weir.api.given import run_paths
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.errors import BadValue
+    from weir.files.frames import qrels_from
     from weir.files.write import write_run
+    from weir.measures.evaluate import DEFAULT, Conventions
     from weir.systems.fusion.fit import FOLDS, SEED, STEP
     from weir.systems.fusion.fuse import fused, refuse_depth
     from weir.systems.fusion.methods import parse_fusion
@@ -310,20 +317,23 @@ def fuse_command(
     if qrels is None and (train_queries or any(o is not None for o in (measure, folds, seed, step))):
         raise BadValue("--measure, --folds, --seed, --step and --train-queries go with --fit")
     refuse_depth(depth)
+    judged, collection = judged_by(qrels)
+    rules = ScoringRules.of(collection, Conventions(self_matches="drop") if drop_self else DEFAULT)
+    files = run_paths(runs)
     if output.exists() and any(
-        output.samefile(path) for path in (*runs, *filter(None, [qrels])) if path.exists()
+        output.samefile(path) for path in (*files, judged) if isinstance(path, Path) and path.exists()
     ):
         raise BadValue(f"{output} is one of the files that are read; name another file with -o")
-    pool = _pooled(runs, how.refuse_other_than, drop_self)
+    pool = _pooled(files, how.refuse_other_than, rules)
     if qrels is None:
         write_run(fused(pool, how, depth), output)
         return
     search = Search(method, measure or "nDCG@10", FOLDS if folds is None else folds, SEED if seed is None else seed,
                     STEP if step is None else step, depth, train_queries)  # fmt: skip
-    write_run(_fitted(pool, runs, qrels, search), output)
+    write_run(_fitted(pool, files, (Path(qrels).name, rules.counted(qrels_from(judged))), search), output)
 
 
-def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bool) -> Pool:
+def _pooled(paths: Sequence[Path], check: Callable[[int], None], rules: ScoringRules) -> Pool:
     """The runs of the files side by side, with a note on all that is uncommon about them."""
     from weir.errors import BadValue
     from weir.files.runs import read_run
@@ -334,8 +344,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
     check(len(paths))
     for path in dict.fromkeys(p for p in paths if paths.count(p) > 1):
         _note(f"{path} is given {paths.count(path)} times and counts as often")
-    runs = [read_run(path) for path in paths]
-    pool = Pool.of([run.without_self() for run in runs] if drop_self else runs)
+    pool = Pool.of([rules.ranked(read_run(path)) for path in paths])
     check_shared_queries(pool)
     for path, length in zip(paths, pool.length, strict=True):
         missing = int((length == 0).sum())
@@ -344,10 +353,12 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
     return pool
 
 
-def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
-    """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
+def _fitted(pool: Pool, paths: Sequence[Path], judged: tuple[str, Qrels], search: Search) -> Run:
+    """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output.
+
+    judged: the name of the judgments, and these.
+    """
     from weir.api.progress import Progress
-    from weir.files.runs import read_qrels
     from weir.measures import score_run
     from weir.measures.evaluate import names_of_runs
     from weir.systems.fusion.fit import (
@@ -360,7 +371,7 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     )
     from weir.systems.fusion.fuse import fused
 
-    qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
+    (called, qrels), tried = judged, candidates(search.method, len(pool.runs), search.step)
     fold_of(qrels.queries, search.folds, search.seed)  # refuses what will not do before anything takes long
     with Progress() as progress:
         measured = trials(
@@ -377,12 +388,12 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     show_tables(fit.tables())
     fused_scores = score_run(qrels, honest, [measured.measure])
     click.echo()
-    show_tables(held_out_tables(fused_scores, single, judged.name))
+    show_tables(held_out_tables(fused_scores, single, called))
     if search.on_all:
         warning = (
             f"every query is fused with {fit.chosen}, chosen on these very judgments: do not score the result"
         )
-        _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")
+        _note(f"{warning} against {called}; the held-out score above is what it is worth", "WARNING")
         return fused(pool, fit.chosen, search.depth)
     other = int((qrels.queries.codes(pool.queries.strings) < 0).sum())
     say_notes(fit.notes())

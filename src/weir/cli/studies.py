@@ -12,7 +12,7 @@ from weir.cli.terminal import say, say_notes, show_result
 
 
 @click.command("threshold")
-@click.argument("qrels", type=PATH)
+@click.argument("qrels", type=NAME)
 @click.argument("run", type=PATH)
 @click.option("-m", "--measure", shell_complete=measure_names, default="R@10", show_default=True,
               help="What is kept of queries with an answer; a silent one scores 0.")  # fmt: skip
@@ -26,7 +26,7 @@ from weir.cli.terminal import say, say_notes, show_result
 @click.option("--seed", type=int, help="Seed of the split in halves.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def threshold_command(
-    qrels: Path,
+    qrels: str,
     run: Path,
     measure: str,
     max_false: float,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.order import compared, tie_groups, tied
+from weir.core.order import compared, tie_groups, tied, tied_at_end
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Grades, Ids, Int32, Int64, stretches
@@ -39,7 +39,7 @@ class Judged:
     [m] as `grade`: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
     of them, "" where there is none; float_rank: int32[n] the ranks where scores compare as floats, None where they
     are the same; intents: the same for each intent of a query, where judgments are of intents; judgments: what it was
-    joined with.
+    joined with; tied_end: bool[Q] whether the last documents returned share their score, None where that is not known.
     """
 
     queries: Ids
@@ -57,6 +57,7 @@ class Judged:
     float_rank: Int32 | None = None
     intents: JudgedIntents | None = None
     judgments: AnyGrades | None = None
+    tied_end: NDArray[np.bool_] | None = None
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
@@ -69,6 +70,8 @@ class Judged:
         retrieved, shared = np.zeros(count, np.int32), np.zeros(count, np.int32)
         retrieved[to_query[judged]] = np.diff(run.ptr)[judged]
         shared[to_query[judged]] = tied(run.ptr, groups)[judged]
+        tied_end = np.zeros(count, np.bool_)
+        tied_end[to_query[judged]] = tied_at_end(run.ptr, groups)[judged]
         columns = _judged_rows(run, qrels, to_query, groups)
         float_rank = run.float_ranks()
         if float_rank is not None:
@@ -81,7 +84,11 @@ class Judged:
         stranger = min(run.queries.take(others).tolist(), default="")
         ideal = descending_grades(qrels.query_of_row(), qrels.grade)
         counts = (len(others), stranger, float_rank)
-        return Judged(qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, *counts, judgments=qrels)
+        return Judged(
+            *(qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, *counts),
+            judgments=qrels,
+            tied_end=tied_end,
+        )
 
     def __len__(self) -> int:
         return len(self.retrieved)
@@ -117,6 +124,7 @@ class Judged:
             ideal=self.ideal[ideal],
             float_rank=None if self.float_rank is None else self.float_rank[row],
             intents=None,
+            tied_end=None if self.tied_end is None else self.tied_end[codes],
         )
 
     def by_floats(self) -> Judged:
@@ -137,7 +145,17 @@ class Judged:
             last=rank,
             float_rank=None,
             intents=intents,
+            tied_end=None,
         )
+
+    def cut_in_ties(self) -> tuple[int, int]:
+        """(k, how many rankings of k documents end in a tie), where at least half of the rankings, and two, end at k,
+        the longest of them; (0, 0) elsewhere. Whether equal scores follow is not seen."""
+        k = int(self.retrieved.max(initial=0))
+        at_k = self.retrieved == k
+        if self.tied_end is None or int(at_k.sum()) < max(2, int(self.answered.sum()) / 2):
+            return 0, 0
+        return k, int((at_k & self.tied_end).sum())
 
     def relevant(self, rel: float = 1) -> Int64:
         """How many documents of each query are judged `rel` or better."""

@@ -161,6 +161,22 @@ def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
 
 
+def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
+    """Whether the k-th score of each query goes on beyond k: bool[Q]; rows in result order, q from ptr[q]."""
+    longer = np.flatnonzero(np.diff(ptr) > k)
+    goes_on = np.zeros(len(ptr) - 1, np.bool_)
+    last = ptr[longer] + k
+    goes_on[longer] = score[last - 1] == score[last]
+    return goes_on
+
+
+def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
+    """Whether the last rows of each query share their score: bool[Q]; groups: see tie_groups."""
+    ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
+    ends[groups[1]] = True
+    return ends[ptr[1:]] & (np.diff(ptr) > 0)
+
+
 def ranks(ptr: Int64) -> Int64:
     """The rank of each row within its query, from 1; those of query q are the rows from ptr[q] to ptr[q + 1]."""
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))

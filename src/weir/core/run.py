@@ -27,6 +27,7 @@ from weir.core.order import (
     settled,
     tie_groups,
     tied,
+    tied_beyond,
 )
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.core.tables import first_rows
@@ -43,7 +44,8 @@ class Run:
     queries: the queries asked (some may have an empty ranking); docs: the documents that codes refer
     to; ptr: int64[Q + 1]; doc: int32[n] (-1: a document outside `docs`, of which only the place is known);
     score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py); float_rank: int32[n] the
-    rank of each row by "trec9", where whoever read the run knew more identifiers than `docs` holds and it is another.
+    rank of each row by "trec9", where whoever read the run knew more identifiers than `docs` holds and it is another;
+    doubts: sentences on what makes another order probable, as ranks that contradict scores (see core/rank_order.py).
     """
 
     queries: Ids
@@ -54,6 +56,7 @@ class Run:
     name: str = "run"
     ties: Ties = "trec"
     float_rank: Int32 | None = None
+    doubts: tuple[str, ...] = ()
 
     @staticmethod
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
@@ -232,6 +235,10 @@ class Run:
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))
+
+    def tied_beyond(self, k: int) -> NDArray[np.bool_]:
+        """Whether the k-th score of each ranking goes on beyond k."""
+        return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
         """How many answers of each query share their score with another answer to it."""

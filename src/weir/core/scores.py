@@ -200,7 +200,8 @@ class Scores:
     of returned documents whose score is another's too; ignored: queries of the run that nobody judged; geometric:
     measures whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the
     least and the greatest value that another order of tied documents gives, NaN where it is not known; None: not
-    looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`;
+    looked at (no intervals, which `Row.low` and `Row.high` are); asked: other names by which measures were asked for,
+    such as "AP(rel=1)", with those in `measures`;
     judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known;
     labels: what a model's labels have to do with them, None where all are people's as far as is known; remarks: notes
     of what was seen while scoring alone, of grades and of scores that are equal as floats; origin: of which collection,

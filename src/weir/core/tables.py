@@ -49,7 +49,8 @@ class Cell:
     """A cell as it is shown: its text, and what is marked.
 
     best, second: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for none;
-    more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks.
+    more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks; value:
+    the number that the text rounds, which CSV holds.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Cell:
     more: str = ""
     style: str = ""
     second: bool = False
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,11 @@ class Table:
         return "\n\n".join(parts)
 
     def csv(self) -> str:
-        """Comma-separated values: the texts of the cells alone, under the header."""
+        """Comma-separated values: the numbers or texts of the cells alone, under the header."""
         lines = [
-            [_number(c.text) if i in self.numbers else c.text for i, c in enumerate(row)] for row in self.rows
-        ]
+            [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
+             for i, c in enumerate(row)] for row in self.rows
+        ]  # fmt: skip
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
@@ -151,7 +154,7 @@ class Table:
         lines += [_piped([_markdown(cell) for cell in row]) for row in self.rows]
         title = [f"**{markdown_escaped(self.title)}**"] if self.title else []
         above = [markdown_escaped(line.strip()) for line in self.above if line]
-        notes = [markdown_escaped(note.strip()) for note in self.notes if note]
+        notes = [markdown_escaped(_in_bold(note.strip())) for note in self.notes if note]
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
@@ -161,7 +164,7 @@ class Table:
         comments.
         """
         above, notes = ([f"% {latex_escaped(line.strip())}" for line in part if line]
-                        for part in ((self.title, *self.above), self.notes))  # fmt: skip
+                        for part in ((self.title, *self.above), map(_in_bold, self.notes)))  # fmt: skip
         if not self.header:
             return "\n".join([*above, *notes])
         head = _latex_row(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
@@ -180,7 +183,7 @@ class Table:
         above = [notes_html(line for line in self.above if line)] if any(self.above) else []
         if not self.header:
             title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
-            return "\n".join([*title, *above, notes_html(note for note in self.notes if note)])
+            return "\n".join([*title, *above, notes_html(_in_bold(note) for note in self.notes if note)])
         wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
             self.header
         )
@@ -197,7 +200,7 @@ class Table:
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
         table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
-        return "\n".join([*above, *body, notes_html(self.notes)])
+        return "\n".join([*above, *body, notes_html(map(_in_bold, self.notes))])
 
 
 def table_of(
@@ -222,6 +225,11 @@ def first_rows(columns: Mapping[str, Sequence[object]], keys: int, title: str) -
     return table_of(
         [list(columns), *(list(map(str, row)) for row in rows)], right=None, keys=keys, title=title
     )
+
+
+def _in_bold(note: str) -> str:
+    """A note on the star, which only a terminal has, for formats that have bold letters."""
+    return f"bold: {note[2:]}" if note.startswith("* ") else note
 
 
 def sentences(*lines: str) -> Table:

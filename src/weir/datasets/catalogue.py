@@ -141,9 +141,9 @@ def members(name: str) -> tuple[str, ...]:
 def get(name: str) -> Entry:
     """The entry of a name, as `catalogued` reads it; raises UnknownName, suggesting the nearest."""
     official = catalogued(name)
+    if not official:
+        raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
     if official != name:
-        if not official:
-            raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
         return get(official)
     facts = _facts(f"catalog/{name}.toml")
     facts["grades"] = {int(grade): count for grade, count in facts.get("grades", {}).items()}

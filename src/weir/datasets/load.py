@@ -25,11 +25,12 @@ from weir.core.tables import table_of
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
-from weir.datasets.references import Materialized, materialize, named_split
-from weir.errors import BadValue, DownloadError, LossWarning, UnknownName
+from weir.datasets.references import Materialized, is_reference, materialize, named_split
+from weir.errors import BadValue, DownloadError, LossWarning, NameNote, UnknownName
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
-from weir.files.layouts import CollectionLayout, find_layout, left_out
+from weir.files.layouts import CollectionLayout, find_layout, left_out, subset_of
+from weir.files.paths import path_of, refuse_empty
 from weir.files.query_files import read_groups
 from weir.files.records import OwnFolder, read_judgments, read_queries, write_collection
 from weir.files.text_files import Watch, unwatched
@@ -357,7 +358,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
     """
     if str(name).startswith(("//", "\\\\")):
         raise DownloadError(f"{name} is a path on another machine; nothing was requested from it")
-    return judged_or_not(replace(_opened(name, split, unwatched, fetch=False), read_only=True))
+    return judged_or_not(replace(_opened(name, split, unwatched, here=True), read_only=True))
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
@@ -375,42 +376,79 @@ def judged_or_not(dataset: Dataset) -> Dataset:
     return replace(dataset, unjudged=True)
 
 
-def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
-    dataset = _found(name, split, watch, fetch)
+def _opened(name: str | Path, split: str | None, watch: Watch, here: bool = False) -> Dataset:
+    """The collection as `load` says; here: as `load_here`, of a name that nobody wrote now."""
+    dataset = _found(name, split, watch, here)
     for sentence in left_out(dataset.layout):
         warnings.warn(LossWarning(sentence), stacklevel=1)  # one place: each is said once
     return dataset
 
 
-def _found(name: str | Path, split: str | None, watch: Watch, fetch: bool) -> Dataset:
-    if isinstance(name, str) and split is None:
-        name, split = named_split(name)
-    text = str(name)
+def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dataset:
     if not isinstance(cast("object", name), (str, os.PathLike)):
         kind = type(name).__name__
         raise BadValue(
             f"found {kind}; a collection is a name or a path, and weir.Dataset.of(...) makes one of values"
         )
+    refuse_empty(name)
+    if isinstance(name, str) and split is None:
+        name, split = named_split(name)
+    text = str(name)
     if isinstance(name, str) and catalogue.is_group(text):
         size = len(catalogue.group(text).members)
-        raise BadValue(f"'{text}' is a group of {size} datasets; take one, or load_group")
-    path = Path(name)
-    official = catalogue.catalogued(text) if isinstance(name, str) else ""
-    if official and (official == text or not path.exists()):
+        beside = f"; the folder of that name here is ./{text}" if Path(text).is_dir() else ""
+        raise BadValue(f"'{text}' is a group of {size} datasets; take one, or load_group{beside}")
+    official = catalogue_name(name)
+    if official:
+        if official == text and not here and Path(text).exists():
+            warnings.warn(NameNote(text), stacklevel=5)
         entry = catalogue.get(official)
         if not entry.here:
             raise DownloadError(how_to_obtain(entry))
         layout = find_layout(entry.path)
         layout = replace(layout, candidates=layout.candidates or entry.candidates)
         return _dataset(entry.name, layout, split or entry.split, entry)
-    if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
+    reference = isinstance(name, str) and is_reference(name)
+    path = Path(name) if reference else path_of(name)
+    bare = isinstance(name, str) and not set("/\\.:") & set(text)
+    if bare and not path.exists() and not subset_of(path)[1]:
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
-    collection = materialize(name, watch, fetch=fetch)
+    collection = materialize(name if reference else path, watch, fetch=not here)
     if collection is not None:
         return of_reference(collection, split)
     layout, place = find_layout(path), path.resolve()
     stem = place.name if place.is_dir() else place.stem
     return _dataset(layout.name or stem, layout, split or layout.default_split())
+
+
+def catalogue_name(name: str | Path) -> str:
+    """The catalogue's name of a collection that a bare word names, "" for anything else: a path is a path.
+
+    Where no such path is here, birco/relic names a member of a group.
+    """
+    if not isinstance(name, str):
+        return ""
+    official = catalogue.catalogued(name)
+    return official if official == name or not path_of(name or ".").exists() else ""
+
+
+def names_collection(given: object) -> bool:
+    """Whether what stands for judgments names a collection, which has them, and not a file of judgments.
+
+    So do a name of the catalogue, a reference, a folder, a zip and a TOML file, also with a split or a part behind it.
+    """
+    if not isinstance(given, (str, os.PathLike)):
+        return isinstance(given, Dataset)
+    if isinstance(given, str) and (is_reference(given) or catalogue_name(given) or catalogue.is_group(given)):
+        return True
+    path = path_of(given)
+    if path.exists():
+        return path.is_dir() or (path.is_file() and path.suffix in (".zip", ".toml"))
+    place, subset = subset_of(path)
+    if subset:
+        return place.is_dir() or place.suffix == ".zip"
+    name, split = named_split(given) if isinstance(given, str) else ("", None)
+    return split is not None and names_collection(name)
 
 
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:

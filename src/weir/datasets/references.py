@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from weir.errors import FormatError, PluginError, UnknownName
-from weir.files.layouts import ABOUT, CollectionLayout, find_layout
+from weir.files.layouts import (
+    ABOUT,
+    CollectionLayout,
+    collections_below,
+    find_layout,
+    several_collections,
+    subset_of,
+)
+from weir.files.paths import path_of
 from weir.files.text_files import Watch
 from weir.registry import Registry
 
@@ -71,14 +79,20 @@ def materialize(
     written. Raises the WeirErrors of bringing it, FormatError where nothing is there, DownloadError where it would have
     to be brought and may not, PluginError where no plug-in reads it.
     """
-    text, path = str(name), Path(name)
-    if not is_reference(text):
-        folder, _, subset = text.partition("#")
-        if path.is_dir():
+    if not is_reference(str(name)):
+        path, subset = subset_of(path_of(name))
+        with suppress(FormatError):
+            if subset and (path.is_file() or (path / subset).is_dir()):
+                layout, place = find_layout(path, subset), path.resolve()
+                called = f"{place.name if place.is_dir() else place.stem}-{subset}"
+                return Materialized(layout, layout.name or called, f"{place}#{subset}")
+        if path.is_dir() and not subset:
             with suppress(FormatError):
                 if (path / ABOUT).exists() or find_layout(path):
                     return None
-        elif path.suffix == ".zip" if path.is_file() else not (subset and Path(folder).is_dir()):
+            if len(several := collections_below(path)) > 1:
+                raise several_collections(path, several)
+        elif path.suffix == ".zip" if path.is_file() else not subset:
             return None
     collection: Materialized | None = source("reference", name)(name, watch, again, fetch)
     return collection

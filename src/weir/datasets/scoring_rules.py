@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from weir.core.corpus import Queries
+from weir.core.dangling import dangling_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note
-from weir.datasets.load import Dataset, answerable, filtered, load, settled
-from weir.errors import FormatError
+from weir.datasets.load import Dataset, answerable, filtered, load, names_collection, settled
+from weir.files.paths import path_of
+from weir.files.records import read_judgments
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, ranked_by
 
+Collection: TypeAlias = str | Path | Dataset | None
+"""A collection by name, path or itself."""
 Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 
@@ -69,6 +74,15 @@ class ScoringRules:
         """What each convention that is not the usual one means."""
         return tuple(map(Note, self.conventions.sentences()))
 
+    def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
+        """Notes on judgments of documents that the collection does not have; none where no documents are known."""
+        dataset = self.dataset
+        if dataset is None or dataset.layout.documents is None:
+            return []
+        flat = (one.numbered if isinstance(one, IntentQrels) else one for one in judgments if one is not None)
+        ids = dataset.corpus.ids
+        return list(dict.fromkeys(note for one in flat for note in dangling_notes(one, ids, dataset.name)))
+
     def counted(self, qrels: Judgments) -> Judgments:
         """The judgments without those of queries that nothing answers, which are in no mean."""
         if self.dataset is None or self.queries is None:
@@ -93,20 +107,18 @@ class ScoringRules:
         return join_run(run, qrels, conventions, self.queries)
 
 
-def judged_collection(qrels: Path, collection: str | None) -> tuple[Path, str | None]:
-    """(the file of judgments, the collection of the runs); the folder of a collection stands for both.
+def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
+    """(judgments, the collection of the rankings) from what is given as judgments, by every command and function.
 
-    Raises as `load`, and FormatError for a collection whose judgments lie in an archive.
+    What names a collection stands for both, as `names_collection` says, and so does a Dataset; a given collection goes
+    first. Judgments are then a file's path, or Qrels of an archive; anything else stays as it is. Raises as `load`.
     """
-    if not qrels.is_dir():
-        return qrels, collection
-    dataset = load(qrels)
+    if not names_collection(qrels):
+        return path_of(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels, collection
+    dataset = qrels if isinstance(qrels, Dataset) else load(cast("str | Path", qrels))
     part = dataset.layout.need_qrels(dataset.split)
-    if part.member is not None:
-        raise FormatError(
-            part, "judgments in an archive", "a file of judgments, or a folder with qrels/test.tsv"
-        )
-    return part.path, str(qrels) if collection is None else collection
+    judgments = part.path if part.member is None else read_judgments(part)
+    return judgments, dataset if collection is None else collection
 
 
 NO_COLLECTION = ScoringRules()

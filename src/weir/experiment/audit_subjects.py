@@ -12,9 +12,8 @@ import numpy as np
 from weir.core.corpus import Queries
 from weir.core.run import Run
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
-from weir.datasets import catalogue
-from weir.datasets.load import Dataset, load_group
-from weir.datasets.scoring_rules import ScoringRules
+from weir.datasets.load import Dataset, catalogue_name, load_group, names_collection
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, RankingWarning, WeirError
 from weir.experiment.results import (
     ResultCell,
@@ -24,9 +23,14 @@ from weir.experiment.results import (
     elsewhere,
     finished_cells,
     named_place,
+    runs_in,
     unscored_candidates,
 )
-from weir.files.runs import read_qrels, read_run
+from weir.experiment.stage_store import silent
+from weir.experiment.stages import RECORD
+from weir.files.frames import qrels_from
+from weir.files.paths import path_of
+from weir.files.runs import read_run
 from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
 from weir.settings import settings
@@ -71,18 +75,33 @@ def subjects_of(
         raise BadValue(
             f"found {kind}; expected paths or names of collections (Run.of(...).save writes files)"
         )
-    paths = [Path(target) for target in targets]
-    first, in_catalogue = paths[0], str(targets[0]) in catalogue.names()
-    if len(targets) == 1 and not in_catalogue and first.is_dir() and any(first.glob("*/*/stage.json")):
-        subjects = _of_results(first, collections)
-    elif (len(targets) > 1 or collections) and all(path.is_file() for path in paths):
+    first, *rest = targets
+    in_catalogue = bool(catalogue_name(first))
+    if len(targets) == 1 and not in_catalogue and any(path_of(first).glob("*/*/stage.json")):
+        subjects = _of_results(path_of(first), collections)
+    elif _are_judgments_and_runs(first, rest, bool(collections)):
         if len(collections) > 1:
             raise BadValue(f"found {len(collections)} collections; run files are about one")
         place = named_place(collections[0])[1] if collections else None
-        subjects = [_of_files(first, paths[1:], place)]
+        subjects = [_of_files(first, rest, place)]
     else:
         subjects = [_of_dataset(one, {}) for target in targets for one in load_group(target)]
     return [replace(one, training=(*one.training, *trained), encoder=encode, limit=limit) for one in subjects]
+
+
+def _are_judgments_and_runs(first: str | Path, rest: Sequence[str | Path], placed: bool) -> bool:
+    """Whether rankings follow judgments, which a collection may stand for; placed: whether a collection is named."""
+    if not rest:
+        return placed and path_of(first).is_file()
+    judged = path_of(first).is_file() or names_collection(first)
+    return judged and not any(map(catalogue_name, rest)) and all(map(_are_rankings, map(path_of, rest)))
+
+
+def _are_rankings(path: Path) -> bool:
+    """Whether a path is that of a run file, or of a folder of results."""
+    if path.is_dir():
+        return any(True for depth in ("", "*/", "*/*/") for _ in path.glob(f"{depth}{RECORD}"))
+    return path.is_file() and not names_collection(path)
 
 
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
@@ -126,22 +145,29 @@ def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
     return name if alone else f"{name} {split} {judgments[:6]}"
 
 
-def _of_files(qrels: Path, runs: list[Path], collection: str | Path | Dataset | None) -> Subject:
-    rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
+def _of_files(
+    judged: str | Path, given: Sequence[str | Path], collection: str | Path | Dataset | None
+) -> Subject:
+    name = Path(judged).name
+    judgments, collection = judged_by(judged, collection)
+    qrels = qrels_from(judgments)
+    runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]
+    with silent():  # what is odd about rankings becomes findings
+        rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:
-        return Subject(qrels.name, qrels=read_qrels(qrels), runs=rankings)
+        return Subject(name, qrels=qrels, runs=rankings)
     rules = ScoringRules.of(collection)
     dataset = rules.dataset
     assert dataset is not None  # it was named
-    judged, every = rules.counted(read_qrels(qrels)), dataset.all_queries
+    counted, every = rules.counted(qrels), dataset.all_queries
     rankings = {name: rules.ranked(run) for name, run in rankings.items()}
-    names = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
+    names = [counted.queries.strings, *(run.queries.strings for run in rankings.values())]
     codes = np.unique(np.concatenate([every.ids.codes(of) for of in names]))
     return Subject(
-        qrels.name,
+        name,
         None if dataset.layout.documents is None else dataset.corpus,
         every.take(codes[codes >= 0]),
-        judged,
+        counted,
         rankings,
         instruction=_instruction(dataset),
         self_match=dataset.self_match,

@@ -375,13 +375,14 @@ def gate_inputs(
     systems: Sequence[str] = (),
     collection: str | Path | Dataset | None = None,
     fetch: bool = False,
+    judged: str = "",
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
     """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
 
     measures: by default those of a baseline that was saved, else nDCG@10; conventions: of a run file, by default those
     of a baseline that was saved, or of the folder's cells; systems: of results folders, these alone; collection: of
-    run files, whose rules hold; fetch: as `cell_collection` takes it. Raises BadValue for paths that cannot be told
-    apart, and the WeirErrors of reading.
+    run files, whose rules hold; fetch: as `cell_collection` takes it; judged: what the judgments are called, by default
+    as their file. Raises BadValue for paths that cannot be told apart, and the WeirErrors of reading.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
@@ -419,7 +420,7 @@ def gate_inputs(
         elif qrels is None:
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
         else:
-            systems_of.append([scored_run(qrels, path, names, rules)])
+            systems_of.append([scored_run(qrels, path, names, rules, judged)])
     return systems_of[0], systems_of[1], names
 
 
@@ -430,16 +431,18 @@ def system_of(
     systems: Sequence[str] = (),
     collection: str | Path | Dataset | None = None,
     fetch: bool = False,
+    judged: str = "",
 ) -> SystemScores:
     """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
 
-    measures: by default nDCG@10; conventions, collection: of a run; fetch: as `cell_collection` takes it. Raises
+    measures: by default nDCG@10; conventions, collection, judged: of a run, as `gate_inputs`; fetch: as
+    `cell_collection` takes it. Raises
     BadValue for several systems and for
     judgments that are not here.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
-        return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
+        return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions), judged)
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
     scored = _systems_in(paths[0], names, systems, fetch)
@@ -475,13 +478,15 @@ def scores_of_files(
 
 
 def scored_run(
-    qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION
+    qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION, judged: str = ""
 ) -> SystemScores:
-    """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
+    """The scores of a run file by judgments, under their name, by default their file's; raises as `judge`."""
     parsed = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, parsed))
     scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
-    return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
+    return SystemScores(
+        run_name(run), {judged or qrels.name: JudgedScores(scores, judgment_marks(judgments))}
+    )
 
 
 def gate_cases(

@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.core.frames import plain
 from weir.core.results import result
-from weir.core.rounding import figure, score, share
+from weir.core.rounding import count, figure, score, share, times
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
@@ -59,6 +59,11 @@ class Efficiency:
     best: bool = False
     concurrency: int | None = None
     exact_share: float | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether any time of searching was measured."""
+        return self.search_seconds is not None or self.p50_ms is not None
 
     @property
     def documents_per_second(self) -> float | None:
@@ -126,6 +131,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         latency = services[0]["latency"] if len(services) == 1 else []
         served: dict[str, float] = max(latency, key=lambda one: one["answers"], default={})
         single = {} if cached else search.get("single_query_ms") or served
+        measured_here = search.get("measured") is not False
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         environment = cell.ranked.made
         hardware = [
@@ -135,7 +141,9 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         if index.get("reused"):
             which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
             index_marks.append(f"what is made of {which} documents was stored before")
-        search_marks = []
+        search_marks = (
+            [] if measured_here else ["rankings of a file are among it, whose time nobody measured"]
+        )
         if cached:
             search_marks.append("vectors of queries may come from a store; single queries were not measured")
         scores = search.get("scores") or {}
@@ -163,7 +171,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             p50_ms=single.get("p50"),
             p95_ms=single.get("p95"),
             p99_ms=single.get("p99"),
-            peak_mb=max(peaks, default=None),
+            peak_mb=max(peaks, default=None) if measured_here else None,
             hardware=", ".join(
                 [*hardware, f"{environment.get('threads')} threads", *map(str, cell.ranked.engines)]
             ),
@@ -191,13 +199,13 @@ def _api_notes(stage: dict[str, Any]) -> list[str]:
     if not use:
         return []
     dollars = f", {use['dollars']:.4f} dollars" if "dollars" in use else ""
-    return [f"an API was asked {use['requests']} times for {use['tokens']} tokens{dollars}"]
+    return [f"an API was asked {times(int(use['requests']))} for {count(use['tokens'])} tokens{dollars}"]
 
 
 def _service_marks(use: dict[str, Any]) -> Iterator[str]:
     """How long a service took for an answer, what was stored before, and what failed."""
     for latency in use["latency"]:
-        percentiles = ", ".join(f"p{p} {latency[f'p{p}']:.3g} ms" for p in (50, 95, 99))
+        percentiles = ", ".join(f"p{p} {figure(latency[f'p{p}'])} ms" for p in (50, 95, 99))
         yield f"{latency['answers']} answers, {latency['concurrency']} asked for at a time: {percentiles}"
     if use["stored"]:
         yield f"{use['stored']} answers were stored before"
@@ -290,7 +298,9 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     ]
     if any(one.concurrency is not None for one in results):
         lines.append(f"where a service is asked, they are its answers, several asked for at a time ({MARK})")
-    lines += [f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results)]
+    lines += [
+        f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results if one.timed)
+    ]
     where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system
     for one in results:
         for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):

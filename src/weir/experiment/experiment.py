@@ -19,7 +19,7 @@ from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups
 from weir.experiment.shared_stages import SharedStages
-from weir.experiment.stage_store import StageCache, Watch, inputs_below, run_file
+from weir.experiment.stage_store import StageCache, Watch, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -506,10 +506,13 @@ class Experiment:
                     f"{folder} is a link to {folder.resolve()}, and nothing is written through it; remove the link, or "
                     "name the folder that holds the results with -o"
                 )
-        caches = [
-            StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared) for d in datasets
-        ]
-        return [Cell(cache.named(str(system)), system, self.k) for cache in caches for system in systems]
+        cells: list[Cell] = []
+        for d in datasets:
+            cache = StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared)
+            adapted = [adapted_to(system, d.name, d.instruction) for system in systems]
+            cache = replace(cache, depths=depths_asked(adapted, d, self.k + (d.self_match == "drop")))
+            cells += [Cell(cache.named(str(system)), system, self.k) for system in systems]
+        return cells
 
 
 MODEL_PACKAGES = (

@@ -89,8 +89,9 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
     """The factors in which the names of systems differ, as a complete design of all systems or of most of them.
 
     A setting that a name leaves out has its default's level. What has more or fewer parts than most systems is left
-    out, but for systems that lack the last re-ranker of an otherwise complete grid. Of an incomplete grid the levels
-    with the largest share of missing combinations go, until each combination that is left has a system. Raises
+    out, but for systems that lack the last re-ranker of an otherwise complete grid; so are systems of other kinds
+    beside a complete grid of one kind, with which all would be levels of fewer factors. Of an incomplete grid the
+    levels with the largest share of missing combinations go, until each combination that is left has a system. Raises
     BadValue where no factor is left, and where two systems have the same levels.
     """
     stages = {name: parts for name in systems if (parts := _stages_of(name))}
@@ -203,7 +204,7 @@ def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterato
         yield from _columns(values, (*path, head, setting))
 
 
-def _head(node: ast.Call | ast.Name) -> str:
+def _head(node: ast.expr) -> str:
     return ast.unparse(node.func if isinstance(node, ast.Call) else node)
 
 

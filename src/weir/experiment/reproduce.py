@@ -28,8 +28,9 @@ from weir.experiment.results import (
     finished_cells,
     group_rows,
 )
+from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.experiment.why import Scoring, mean, rescored
-from weir.files.runs import read_qrels, read_run
+from weir.files.runs import read_run
 from weir.measures import Measure, parse_measure
 from weir.measures.evaluate import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
@@ -38,7 +39,7 @@ from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 # A results folder compared with published scores of the same systems.
 
 
-Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
+Outcome: TypeAlias = Literal["reproduced", "explained", "within ties", "off", "not published", "other data"]
 NEAREST = 3
 
 
@@ -56,7 +57,8 @@ class PublishedCheck:
     """One mean of ours beside the published score that it claims to be.
 
     outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
-    rankings are scored by a rule that the publisher documents, named in `because`; "off" where they do not; "not
+    rankings are scored by a rule that the publisher documents, named in `because`; "within ties" where another order of
+    equal scores gives the published one; "off" where none does, `because` says what was cut within ties; "not
     published"; or "other data" where the collection has another number of judged queries than the published one;
     difference: ours minus published, NaN where there is none; decimals: how many are compared; nearest: other systems.
     """
@@ -101,12 +103,17 @@ def reproduce(
             )
             for check in checks:
                 claim, because = check.published, None
+                outcome: Outcome = "explained"
                 if check.outcome == "off" and claim is not None:
                     ways = documented(publisher_of(claim.model), parse_measure(check.measure))
                     means = ((reason, again.mean(scoring)) for reason, scoring in ways)
                     because = next((r for r, m in means if m is not None and claim.agrees(m, decimals)), None)
+                    if because is None:
+                        within = again.agrees_within(claim, parse_measure(check.measure), decimals)
+                        note = again.tied_cut(parse_measure(check.measure))
+                        outcome, because = "within ties" if within else "off", "" if within else note
                 checks_found.append(
-                    check if because is None else replace(check, outcome="explained", because=because)
+                    check if because is None else replace(check, outcome=outcome, because=because)
                 )
     for row in group_rows([replace(cell, label="") for cell in cells]):
         members = catalogue.group(row.dataset).members
@@ -174,26 +181,48 @@ class Rescored:
         """The mean by other rules, None where the collection of the cell is not on this machine."""
         if self._read is None:
             return None
-        return mean(rescored(*self._read, scoring), scoring.measure)
+        run, qrels, k = self._read
+        return mean(rescored(run, qrels, scoring, k), scoring.measure)
+
+    def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
+        """Whether a published score lies between the means of the worst and the best order of ties."""
+        ends = [self.mean(Scoring(measure, ties)) for ties in ("worst", "best")]
+        if None in ends or any(math.isnan(end) for end in ends if end is not None):
+            return False
+        low, high = (end for end in ends if end is not None)
+        return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
+
+    def tied_cut(self, measure: Measure) -> str:
+        """The note on ties that cross k, "" where none do or they are searched."""
+        note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
+        return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
     @cached_property
-    def _read(self) -> tuple[Run, Qrels] | None:
+    def _read(self) -> tuple[Run, Qrels, int | None] | None:
+        """(rankings, with what shares their k-th score where it can be searched, judgments, k then)."""
         dataset = dataset_of(self.cell)
-        return None if dataset is None else (read_run(self.cell.run), dataset.qrels)
+        if dataset is None:
+            return None
+        run = read_run(self.cell.run)
+        whole = with_ties_beyond(self.cell, dataset, run)
+        return (run, dataset.qrels, None) if whole is None else (whole, dataset.qrels, self.cell.depth)
 
 
 # ----------
 # The official figures of BIRCO.
 
 
-def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str], list[str]]:
+def birco_of_files(
+    judgments: Qrels, called: str, runs: Sequence[Path]
+) -> tuple[list[BircoScore], list[str], list[str]]:
     """(the figures of each run file, what has to be said of the judgments, why files are left out).
 
+    called: the name of the judgments.
     Raises as `birco_scores` and readers where no file is left.
     """
-    judgments, names = read_qrels(qrels), dict(zip(runs, names_of_runs(runs), strict=True))
+    names = dict(zip(runs, names_of_runs(runs), strict=True))
     figures, refused = each_file(
-        runs, lambda path: birco_scores(judgments, read_run(path), qrels.name, names[path])
+        runs, lambda path: birco_scores(judgments, read_run(path), called, names[path])
     )
     return [one for scores in figures.values() for one in scores], birco_remarks(judgments), refused
 
@@ -253,6 +282,7 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
             verdict = {
                 "reproduced": f"reproduced to {c.decimals} decimals" if partly else "reproduced",
                 "explained": f"explained: {c.because}",
+                "within ties": f"inside what ties allow (by {abs(c.difference):.4f})",
                 "off": f"off by {abs(c.difference):.4f}",
             }.get(c.outcome, "other data")
             lines.append([*cell, ours, c.published.printed, change(c.difference), verdict, by])
@@ -264,6 +294,7 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         "reproduced": "reproduced",
         "off": "off",
         "not published": "with nothing published",
+        "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",
         "other data": "on other data (another number of judged queries than published)",
     }
@@ -274,6 +305,9 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         if outcome in always or numbers_of[outcome]
     ]
     notes = [", ".join(parts)]
+    notes += dict.fromkeys(
+        f"{c.dataset}, {c.system}: {c.because}" for c in checks if c.because and c.outcome == "off"
+    )
     off = next((c for c in checks if c.outcome == "off" and c.published), None)
     if off is not None and off.published is not None:
         notes.append(

@@ -39,7 +39,8 @@ from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.score_files import read_scores
 from weir.files.text_files import named_file
-from weir.stats.score_rows import group_row, row_notes, shallow_notes, unanswered_note
+from weir.models.verdicts import SCORED_KINDS
+from weir.stats.score_rows import depth_notes, group_row, row_notes, shallow_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
 # ----------
@@ -331,7 +332,36 @@ def open_cell(folder: Path | str) -> ResultCell:
     if (folder / RECORD).exists() or run_file(folder).exists():
         what = "rankings without scores: a part of another system, of no judgments, or a cell that is not finished"
         raise FormatError(folder, what, "a finished cell; the same weir run continues one")
+    if any(folder.glob(f"*/{SCORES}")) or any(folder.glob(f"*/*/{SCORES}")):
+        several = [cell for cell in _cells_of(folder) if cell.rows]
+        if len(several) == 1:
+            return several[0]
+        names = ", ".join(f"{cell.folder.parent.name}/{cell.folder.name}" for cell in several)
+        raise BadValue(f"{folder} holds {len(several)} results; name the folder of one: {names}")
     raise FormatError(folder, f"no {RECORD}", EXPECTED)
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run files of a folder: of a cell its own, of results on one collection those of each system.
+
+    Raises FormatError for a folder without results, BadValue for several collections or splits.
+    """
+    if (folder / RECORD).exists() or run_file(folder).exists():
+        return [run_file(folder)]
+    cells = _cells_of(folder)
+    places = list(dict.fromkeys((cell.folder.parent.name, cell.split) for cell in cells))
+    if len(places) > 1:
+        listed = ", ".join(" ".join(place) for place in places)
+        raise BadValue(f"{folder} holds rankings of {listed}; name the folder of one system on one of them")
+    return [cell.run for cell in largest_k(cells)[0]]
+
+
+def _cells_of(folder: Path) -> list[ResultCell]:
+    """The finished cells of a results folder, or of one collection in it; raises FormatError for another folder."""
+    inner = not any(folder.glob(f"*/*/{SCORES}")) and any(folder.glob(f"*/{SCORES}"))
+    place = folder.resolve()
+    cells = finished_cells(place.parent if inner else folder, unjudged=True)
+    return [cell for cell in cells if not inner or cell.folder.parent == place]
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
@@ -349,7 +379,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     Those of which that is not known come last, as they finished. unjudged: whether cells of collections that nobody has
     judged, which have no scores, are among them. Raises FormatError where there is none.
     """
-    root = Path(root)
+    root = path_of(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     order = GridOrder.read(root)
     by_folder = [list(_cells_in(folder)) for folder in folders]
@@ -744,13 +774,44 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError."""
+    """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError.
+
+    Where the rankings of a file are among them nobody measured the time: no "seconds", "peak_mb", "single_query_ms".
+    """
     with as_weir_writes_it(cell):
         records = [record for _, record in stages_of(cell) if record.kind == "run"]
         # Rankings without self-matches are those of the stage before them, which was searched.
         searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
         services = [use for record in records for use in record.facts.get("services", [])]
-        return {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
+        found = {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
+        if all(map(_measured, records)):
+            return found
+        lacking: dict[str, Any] = {"seconds": None, "peak_mb": None, "single_query_ms": {}, "measured": False}
+        return {**found, **lacking}
+
+
+def _measured(record: Record) -> bool:
+    """Whether rankings were searched; records before 0.3 do not say it but for the system that they declare."""
+    declared = record.declared.get("system")
+    stored = isinstance(declared, Mapping) and declared.get("system") == "run"
+    return record.facts.get("measured") is not False and not stored
+
+
+def whole_seconds(cell: ResultCell) -> float | None:
+    """Seconds of all stages behind a cell; None where nobody measured the time of one."""
+    records = [record for _, record in stages_of(cell)]
+    return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
+
+
+def search_seconds(cells: Iterable[ResultCell]) -> float | None:
+    """Seconds in which the rankings of some cells were searched, each stage once; None where nobody measured any."""
+    seconds: dict[Path, float] = {}
+    for cell in cells:
+        with as_weir_writes_it(cell):
+            for folder, record in stages_of(cell):
+                if record.kind == "run" and _measured(record):
+                    seconds[folder] = float(record.cost.get("seconds") or 0)
+    return sum(seconds.values()) if seconds else None
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
@@ -764,6 +825,27 @@ def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
                 if reranked.get("unscored"):
                     note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
                     sentences[f"{cell.dataset}: {note}"] = None
+    return list(sentences)
+
+
+PARSE_FAILURES = 0.01
+"""Share of a model's answers without a verdict above which it is said."""
+
+
+def unread_notes(cells: Sequence[ResultCell]) -> list[str]:
+    """A sentence on each cell whose language model gave more than PARSE_FAILURES of answers that cannot be read."""
+    sentences: dict[str, None] = {}
+    for cell in cells:
+        for use in search_cost(cell)["services"]:
+            with as_weir_writes_it(cell):
+                verdicts = {str(kind): int(n) for kind, n in use.get("verdicts", {}).items()}
+            total, read = sum(verdicts.values()), sum(verdicts.get(kind, 0) for kind in SCORED_KINDS)
+            if total - read > PARSE_FAILURES * total:
+                kinds = ", ".join(f"{n:,} {kind}" for kind, n in verdicts.items() if kind not in SCORED_KINDS)
+                answers = f"{total - read:,} of {total:,} answers of a language model have no whole verdict ({kinds})"
+                sentences[
+                    f"{cell.dataset}, {cell.label or cell.system}: {answers}; weir study llm shows them"
+                ] = None
     return list(sentences)
 
 
@@ -833,11 +915,17 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     """What has to be said beside the scores of cells: mixed provenance, judgments that changed, shallow rankings,
-    unscored candidates, queries not answered, documents not judged."""
+    unscored candidates, answers that cannot be read, queries not answered, documents not judged."""
     rows = [row for cell in cells for row in cell.named_rows()]
-    first, *more = unscored_notes(cells) or [""]
-    so_do = f"; {len(more)} more re-rankings leave some" if more else ""
-    unscored = [Note(first + so_do, "; ".join(more))] if first else []
+    unscored = list[Note]()
+    for said, others in (
+        (unscored_notes(cells), "re-rankings leave some"),
+        (unread_notes(cells), "cells have such"),
+    ):
+        if said:
+            first, *more = said
+            so_do = f"; {len(more)} more {others}" if more else ""
+            unscored.append(Note(first + so_do, "; ".join(more)))
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
@@ -849,7 +937,12 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
         for depth, measures in sorted(by_depth.items())
         for note in shallow_notes(depth, measures)
     ]
-    return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *unscored, *row_notes(rows)]
+    of_dataset: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        of_dataset.setdefault(cell.dataset, {})[cell.label or cell.system] = cell.depth
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    deep = [note.about(dataset) for dataset, of in of_dataset.items() for note in depth_notes(of, measures)]
+    return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *deep, *unscored, *row_notes(rows)]
 
 
 def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:

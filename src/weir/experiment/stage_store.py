@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,8 +37,8 @@ from weir.files.integrity import Checksum, checksums_of
 from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
 from weir.files.write import write_run
-from weir.registry import session_only
-from weir.systems.composite import fields_of, indexed, rankings
+from weir.registry import session_only, sessions
+from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, rankings
 from weir.systems.protocol import (
     IN_MEMORY,
     ApproximateSearcher,
@@ -48,6 +48,7 @@ from weir.systems.protocol import (
     Exported,
     Indexed,
     Installed,
+    NestedSearcher,
     Retriever,
     Searcher,
     ShareEncoder,
@@ -60,6 +61,8 @@ from weir.systems.restricted import restricted_search
 
 LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
 """Single queries that are timed, and the time after which no further one is."""
+TIED_BEYOND_K = "tied beyond k"
+"""The fact of a run for how many queries the k-th score goes on beyond k; absent where the search did not see it."""
 COMPARED_QUERIES = 100
 """Queries for which an approximate search is compared with the exact one."""
 
@@ -126,6 +129,7 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
             ({"scores": pairs} if costs.requested_pairs else {})
             | ({"reranked": reranked} if costs.candidates else {})
             | ({"services": services} if services else {})
+            | ({} if costs.measured else {"measured": False})
         )
     facts: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
     facts |= {"reused": costs.reused_documents} if costs.reused_documents else {}
@@ -155,8 +159,8 @@ class StageCache:
     """The stages of one collection: a Shelf below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
-    the user names another; watch: told what is done; shared: the store that machines share. What is opened or searched
-    last stays in memory, so that systems that share it read it once.
+    the user names another; watch: told what is done; shared: the store that machines share; depths: see `depths_asked`.
+    What is opened or searched last stays in memory, so that systems that share it read it once.
     """
 
     root: Path
@@ -167,6 +171,7 @@ class StageCache:
     opened: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     shared: SharedStages | None = None
+    depths: Mapping[str, int] = field(default_factory=dict)
 
     def named(self, name: str) -> StageCache:
         """The same cache, telling what is done under the name of a cell."""
@@ -235,7 +240,9 @@ class StageCache:
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
         """What is searched and for what, with the metadata that a system reads."""
-        return {**self.asked, **_metadata(part, self.dataset.corpus)}
+        asked = self.asked
+        deep = asked_depth(part) if "restricted" in asked else {}
+        return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
@@ -250,11 +257,14 @@ class StageCache:
 
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
-        stage = self.run_stage(part, k)
-        return self.cached_run(stage, lambda: self.searched(part, k), self.store)
+        return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
+        """The run of a stage, read where it is sound, else made by `search`.
+
+        It is kept below `root`, or with the results where it is of this session alone.
+        """
+        root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
             root,
@@ -446,33 +456,51 @@ class StageCache:
         making.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
-        """Ask a system all queries, and note what that took."""
+        """Ask a system all queries, and note what that took.
+
+        One without a version that is not asked twice for free is asked as deep as the grid needs, and cut at k.
+        """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
             searcher = self.index(part, corpus)
+            costs = searcher.costs()
+            repeatable = costs.repeatable
+            deepest = self.depths.get(folder_name(part), k) if self.depths and not repeatable else k
+            if deepest > k:
+                with self.bench.aside():
+                    run = self.run(part, deepest)[1]
+                with self.bench.timed():
+                    cut = {"queries": len(queries), TIED_BEYOND_K: int(run.tied_beyond(k).sum())}
+                    return run.top(k), cut, making
             self._prepare(part, corpus, making)
-            repeatable = searcher.costs().repeatable
             context = Context(progress=lambda done, total: self.watch("score", done, total))
+            nested = isinstance(searcher, NestedSearcher) and searcher.nested(queries, k)
             self.watch("search", 0, len(queries))
-            if repeatable:
+            if repeatable and costs.measured:
                 with silent():  # what is loaded once is loaded now
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
             with ranking_warnings() as notes, self.bench.timed():
-                run = rankings(searcher, queries, k, part, self.dataset.name, context)
+                run = rankings(searcher, queries, k + nested, part, self.dataset.name, context)
+        goes_on = run.tied_beyond(k)
+        run = run.top(k) if nested and (np.diff(run.ptr) > k).any() else run
         self.watch("search", len(queries), len(queries))
         with silent():
-            single = latencies(searcher, queries, k) if repeatable else {}
-        facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
+            single = latencies(searcher, queries, k) if repeatable and costs.measured else {}
+        facts: dict[str, Any] = {"queries": len(queries), "notes": notes, "single_query_ms": single}
+        facts |= {TIED_BEYOND_K: int(goes_on.sum())} if nested else {}
         return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), making
 
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
-        if session_only(stage.declared):  # another process, or another object, left rankings of its own
+        if own := {*sessions(stage.declared)}:  # another process, or another object, left rankings of its own
             for other in root.glob(f"{slug(stage.name)}-*"):
                 record = record_of(other)
-                if record is not None and record.name == stage.name and session_only(record.declared):
+                theirs = (
+                    set() if record is None or record.name != stage.name else {*sessions(record.declared)}
+                )
+                if theirs and theirs != own:
                     rmtree(other, ignore_errors=True)
         else:
             self._note_reason(stage, root)
@@ -515,7 +543,8 @@ class CachedRankings:
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
-        return Costs(repeatable=self.cache.index(self.part, self.corpus).costs().repeatable)
+        costs = self.cache.index(self.part, self.corpus).costs()
+        return Costs(repeatable=costs.repeatable, measured=costs.measured)
 
 
 def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
@@ -523,6 +552,23 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
     cached[name] = value
     if len(cached) > most:
         del cached[next(iter(cached))]
+
+
+def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
+    """How many documents a grid takes of each system without a version, alone or within others, by `folder_name`."""
+    depths = dict[str, int]()
+
+    def ask(system: Retriever, depth: int) -> None:
+        if session_only(system.describe()):
+            name = folder_name(system)
+            depths[name] = max(depth, depths.get(name, 0))
+            for part in system.components() if isinstance(system, Composite) else ():
+                if part.takes == "run":
+                    ask(part.system, part.depth(dataset.queries, depth, dataset.corpus))
+
+    for system in systems:
+        ask(system, k)
+    return depths
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:

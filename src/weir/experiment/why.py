@@ -39,9 +39,13 @@ from weir.experiment.published import (
 )
 from weir.experiment.results import ResultCell, as_weir_writes_it, dataset_of, open_cell, shared_measures
 from weir.experiment.stages import flattened
-from weir.files.runs import read_qrels, read_run
+from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
+from weir.files.frames import qrels_from
+from weir.files.runs import read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
+from weir.stats.score_rows import reaches, tied_cut_note
+from weir.systems.protocol import MAX_DEPTH
 
 # ----------
 # Settings of two results that differ, the likeliest cause first.
@@ -158,17 +162,20 @@ class Alternative:
     scoring: Scoring
 
 
-def rescored(run: Run, qrels: Qrels, scoring: Scoring) -> Float64:
+def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
     """The value of each judged query, float64[Q]; NaN for a query that does not count.
 
-    All are NaN where a mean or an extreme over orders of ties is asked for that the measure does not have.
+    k: where rankings end that also hold what shares their k-th score, None for all others. All are NaN where a mean or
+    an extreme over orders of ties is asked for that the measure does not have.
     """
     judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
     if scoring.self_match == "drop":
         ordered = ordered.without_self()
-    if scoring.depth is not None:
-        ordered = ordered.top(scoring.depth)
+    depth = min(d for d in (scoring.depth, k, MAX_DEPTH) if d is not None)
+    over_orders = scoring.ties in {"expected", "best", "worst"} and scoring.depth is None
+    if depth < MAX_DEPTH and not (over_orders and (scoring.measure.cutoff or MAX_DEPTH) <= depth):
+        ordered = ordered.top(depth)
     judged = Judged.of(ordered, judgments)
     values = scoring.measure.per_query(judged)
     try:
@@ -307,7 +314,7 @@ class ComparedResult:
     """One of two numbers: its name, its settings, its mean as stored or printed, its rankings if they are here.
 
     dropped: whether self-matches were left out of the rankings; score, publisher: for a published number; origin: of
-    which collection, split and judgments it is.
+    which collection, split and judgments it is; k: see `rescored`.
     """
 
     name: str
@@ -320,6 +327,7 @@ class ComparedResult:
     score: PublishedScore | None = None
     publisher: Publisher | None = None
     origin: Origin = field(default_factory=Origin)
+    k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -400,13 +408,15 @@ def explained(
         if first.corpus is not None and (second.corpus is not None or second.score is not None):
             changes.append(Alternative("duplicates", "copies of a text counted once", Scoring(measure)))
             sides = [
-                s if s.run is None or s.corpus is None else replace(s, run=without_copies(s.run, s.corpus))
+                s
+                if s.run is None or s.corpus is None
+                else replace(s, run=without_copies(_cut(s.run, s.k), s.corpus))
                 for s in (first, second)
             ]
             after.append((_scored(sides[0], Scoring(measure)), _scored(sides[1], Scoring(measure))))
         if first.run is not None and second.run is not None and second.qrels is not None:
             answered = Scoring(measure, missing="answered-only")
-            a, b = rescored(first.run, first.qrels, answered), rescored(second.run, second.qrels, answered)
+            a, b = (rescored(s.run, s.qrels, answered, s.k) for s in (first, second) if s.run and s.qrels)
             if first.qrels.queries == second.qrels.queries and not np.array_equal(np.isnan(a), np.isnan(b)):
                 changes.append(Alternative("missing queries", "only those that both answer", answered))
                 out = np.isnan(a) | np.isnan(b)
@@ -485,11 +495,15 @@ def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
     return abs(second - first) <= NEGLIGIBLE if score is None else score.agrees(first)
 
 
+def _cut(run: Run, k: int | None) -> Run:
+    return run if k is None else run.top(k)
+
+
 def _scored(side: ComparedResult, scoring: Scoring) -> float:
     """The mean of a side under a scoring; a side without rankings or judgments keeps its own."""
     if side.run is None or side.qrels is None:
         return side.mean
-    return mean(rescored(side.run, side.qrels, scoring), scoring.measure)
+    return mean(rescored(side.run, side.qrels, scoring, side.k), scoring.measure)
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
@@ -521,9 +535,9 @@ SAME_MEAN = 1e-9
 
 @dataclass(frozen=True)
 class Judgments:
-    """Where judgments come from: a file, or a collection by name or path; by default the cell's own collection."""
+    """Where judgments come from: a file or Qrels, or a collection by name or path; by default the cell's own one."""
 
-    qrels: Path | None = None
+    qrels: object = None
     collection: str | Path | Dataset | None = None
 
 
@@ -602,8 +616,12 @@ def explain_rankings(
         ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
-    notes = [note.text for note in rules.notes]
-    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), notes)
+    notes, wanted = [note.text for note in rules.notes], parse_measure(measure or DEFAULT_MEASURES[0])
+    for name, run in ranked.items():
+        k, queries = Judged.of(run, judged).cut_in_ties()
+        if queries and reaches(wanted, k):
+            notes.append(f"{name}: {tied_cut_note(k, queries, known=False).text}")
+    return explained(one, other, wanted, notes)
 
 
 def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
@@ -619,7 +637,7 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
     corpus = None if dataset is None else dataset.corpus
     qrels = None if dataset is None else dataset.qrels
     if judgments.qrels is not None:
-        qrels = read_qrels(judgments.qrels)
+        qrels = qrels_from(judgments.qrels)
     if qrels is None:
         if stored is None:
             have = ", ".join(r.measure for r in cell.rows)
@@ -633,7 +651,14 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
         )
         return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
     run = read_run(cell.run)
-    again = mean(rescored(run, qrels, Scoring(measure)), measure)
+    whole = (
+        with_ties_beyond(cell, dataset, run) if dataset is not None and reaches(measure, cell.depth) else None
+    )
+    note = cell_cut_note(cell, run, measure, whole is not None)
+    notes += [] if note is None else [note.text]
+    k = None if whole is None else cell.depth
+    run = run if whole is None else whole
+    again = mean(rescored(run, qrels, Scoring(measure), k), measure)
     if stored is not None and abs(again - stored) > SAME_MEAN:
         if judgments != Judgments():
             raise BadValue(
@@ -642,7 +667,7 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
         notes.append(f"the judgments of {cell.dataset} on this machine are not those of {cell.folder.name}")
         return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
     origin = replace(cell.origin, judgments=qrels, digest="")
-    return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped, origin=origin)
+    return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped, origin=origin, k=k)
 
 
 def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:

@@ -108,7 +108,8 @@ SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 class ColumnLayout:
     """What the lines of a table with a header hold: names of the cells, the byte between them, where to look.
 
-    query, doc, number: which cells hold the query, the document, and the score or grade.
+    query, doc, number: which cells hold the query, the document, and the score or grade; rank: which holds the rank of
+    a run's rows, None where no cell does.
     """
 
     separator: str
@@ -116,17 +117,22 @@ class ColumnLayout:
     query: int
     doc: int
     number: int
+    rank: int | None = None
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
     """Which columns hold the query, the document and the score (of a run) or grade (of judgments).
 
     Raises BadValue, or for the file at `path` FormatError, where one of them is missing, naming the column that is
-    probably meant, or could be either of two.
+    probably meant, or could be either of two, and where judgments have a rank and a score, as runs do.
     """
     query, doc, value = (
         _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
     )
+    if kind == "qrels" and has_ranks(columns) and fold(columns[value]) == "score":
+        raise _refused(
+            columns, "rank and score are a run's", "judgments, which come first, then the run", path
+        )
     return query, doc, value
 
 
@@ -203,6 +209,12 @@ def _have(columns: Iterable[str], *roles: str) -> bool:
 def has_ranks(columns: Sequence[str]) -> bool:
     """Whether a column is called rank, as only runs have one."""
     return "rank" in map(fold, columns)
+
+
+def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
+    """Which column holds the ranks of a run; None where none does, or two may, and for judgments."""
+    found = of_role(columns, "rank") if kind == "run" else []
+    return list(columns).index(found[0]) if len(found) == 1 else None
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:

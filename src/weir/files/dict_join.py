@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.judged import Groups, Judged, descending_grades
-from weir.core.order import tie_groups, tied
+from weir.core.order import tie_groups, tied, tied_at_end
 from weir.core.qrels import grade_column
+from weir.core.rank_order import order_counts
 from weir.core.strings import Float64, Ids, Int64, Strings
 from weir.errors import BadValue
 from weir.files.frames import is_columns, small_frame
@@ -105,6 +106,8 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         or _perhaps_exchanged(number, grade_types, score, rankings, listed=rows is not qrels)
     ):
         raise _Unusual
+    if order_counts(np.array([*dict.fromkeys(cuts)]), score).doubts():
+        raise _Unusual
     key = -score  # ascending, so that numpy can search it
     if len(key) == cuts[1] * len(rankings) and len(set(map(len, rankings.values()))) == 1:
         key.reshape(len(rankings), -1).sort(axis=1)
@@ -145,10 +148,12 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         return _settled(judgments, scored, row, query, first, last), first, last
 
     rank, first, last = places(key, judged_key, groups)
-    shared = np.zeros(len(judgments), np.int32)
+    shared, tied_end = np.zeros(len(judgments), np.int32), np.zeros(len(judgments), np.bool_)
     if len(groups[0]):
         shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
         shared[:] = [shared_of.get(q, 0) for q in judgments]
+        end_of = dict(zip(rankings, tied_at_end(ptr, groups).tolist(), strict=True))
+        tied_end[:] = [end_of.get(q, False) for q in judgments]
     order = ((query << 32) + rank).argsort()
     ranks = rank[order].astype(np.int32)
     float_rank = None
@@ -175,6 +180,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         min(others, default=""),
         float_rank,
         judgments=_Given(judgments, number, ideal_cuts),
+        tied_end=tied_end,
     )
 
 

@@ -31,6 +31,7 @@ from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder,
 from weir.files.json_record import parse_json
 from weir.files.leases import locked
 from weir.files.masks import without_secret
+from weir.files.retry_after import seconds_asked
 from weir.files.text_files import check_members, check_unpacked
 from weir.settings import (
     DESCRIPTION_BYTES,
@@ -414,9 +415,7 @@ def _transfer(address: Address, job: _Job) -> None:
             answer = f"{error.code} {error.reason}"
             if error.code not in _LATER:
                 raise _HopelessError(answer) from None
-            wait = error.headers.get("Retry-After", "")
-            if wait.isdecimal():
-                time.sleep(min(job.patience.window, float(wait)))
+            time.sleep(min(job.patience.window, seconds_asked(error.headers.get("Retry-After"), time.time())))
             raise _TryAgainError(answer) from None
     except (http.client.HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -6,17 +6,19 @@ import csv
 import io
 import itertools
 import json
+import math
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import cast
 
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
-from weir.core.strings import Strings
-from weir.errors import FormatError
+from weir.core.strings import Bytes, Float64, Strings
+from weir.errors import FormatError, RankingWarning
 from weir.files.column_names import (
     SHEET_HEAD,
     WRITTEN,
@@ -27,6 +29,7 @@ from weir.files.column_names import (
     is_named,
     kind_of,
     origin_column,
+    rank_column,
     three_columns,
 )
 from weir.files.json_files import (
@@ -40,12 +43,16 @@ from weir.files.json_files import (
 from weir.files.parsers import (
     BLOCK_ROWS,
     ParsedRows,
+    QuotedCellError,
     RankingBlock,
     ReadOptions,
     Source,
     TableChunk,
     differs_from_previous,
     parse_decimals,
+    parse_slowly,
+    ranks_behind,
+    ranks_in,
     split_cells,
     split_columns,
     table_blocks,
@@ -60,6 +67,7 @@ from weir.files.text_files import (
     LineBuffer,
     damaged,
     is_pipe,
+    is_stream,
     open_bytes,
     read_bytes,
     unpacked_name,
@@ -69,8 +77,12 @@ from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 SEMICOLON = ";"
 """Between the cells of a CSV from a spreadsheet that writes decimal commas."""
+_NAMED_SEPARATOR = re.compile(
+    r'"?sep=(.)"?', re.IGNORECASE
+)  # the first line that Excel takes a separator from
 _DECIMAL = re.compile(r"\s*[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?\s*")
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
+_LINE_FEED, _ZERO = 10, 48
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ def format_of(path: Path, kind: Kind) -> Format:
     """
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
-    pipe = is_pipe(path)
+    pipe = is_pipe(path) and not is_stream(path)
     if pipe and certain is None:
         raise FormatError(
             path,
@@ -158,10 +170,10 @@ def format_of(path: Path, kind: Kind) -> Format:
         raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
     line = head.partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
     if certain is not None and certain.name == "tsv":
-        # Between tabs may stand TREC's columns, or those of BEIR without their names.
+        # Between tabs may stand TREC's columns, or those of BEIR without their names; so may lines cut at blanks.
         cells = cells_of(line, "\t")
-        like_trec = not is_header(cells, kind) and (kind == "qrels" or len(cells) in (5, 6))
-        return _BY_NAME["trec"] if like_trec else certain
+        headless = kind == "qrels" or len(line.split()) > 4 > len(cells) or any(map(_is_number, cells))
+        return _BY_NAME["trec"] if headless and not is_header(cells, kind) else certain
     if certain is not None:
         return certain
     if head.lstrip().startswith(b"{"):
@@ -175,6 +187,8 @@ def format_of(path: Path, kind: Kind) -> Format:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return _BY_NAME[name]
+    if _NAMED_SEPARATOR.fullmatch(line):
+        return _BY_NAME["csv"]
     for name, separator in (("csv", csv_separator(line)), ("tsv", SEPARATORS["tsv"])):
         cells = cells_of(line, separator) if separator in line else []
         if len(cells) > 2 and is_header(cells, kind):
@@ -184,7 +198,7 @@ def format_of(path: Path, kind: Kind) -> Format:
 
 def holds_nuggets(path: Path) -> bool:
     """Whether a file's first line is an object with nuggets; what cannot be read has none."""
-    if is_pipe(path):
+    if is_pipe(path) and not is_stream(path):
         return False
     try:
         line = read_bytes(path, _HEAD_BYTES)
@@ -200,9 +214,44 @@ def holds_nuggets(path: Path) -> bool:
     return isinstance(row, dict) and not row.keys().isdisjoint(NUGGETS)
 
 
-def first_cells(path: Path, separator: str) -> list[str]:
-    """The cells of a file's first line."""
-    return cells_of(first_line(path), separator)
+def _is_number(cell: str) -> bool:
+    return not math.isnan(parse_slowly(cell.strip().encode("utf-8", "surrogatepass")))
+
+
+@dataclass(frozen=True)
+class TableHead:
+    """How a table of text begins.
+
+    cells: of its first line, mostly names of columns; separator: what stands between cells; lines: that the head takes,
+    2 where a line such as `sep=;` names the separator before it.
+    """
+
+    cells: list[str]
+    separator: str
+    lines: int = 1
+
+
+def table_head(path: Path, tabs: bool = False) -> TableHead:
+    """The head of a table; tabs: whether its cells stand between tabs, else what the line suggests.
+
+    Raises FormatError where lines end in carriage returns alone.
+    """
+    line, _, rest = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").partition("\n")
+    named = None if tabs else _NAMED_SEPARATOR.fullmatch(line.rstrip("\r"))
+    line = (rest.partition("\n")[0] if named else line).rstrip("\r")
+    separator = named[1] if named else "\t" if tabs else csv_separator(line)
+    if "\r" in line:
+        try:
+            next(csv.reader([line], delimiter=separator), [])
+        except csv.Error:
+            raise carriage_return(path, 1) from None
+    return TableHead(cells_of(line, separator), separator, 2 if named else 1)
+
+
+def carriage_return(path: object, line: int) -> FormatError:
+    """The error for a carriage return that neither ends a line of a table, before its line feed, nor is quoted."""
+    expected = "line feeds, with or without carriage returns before them; save it with the line ends of Unix or Windows"
+    return FormatError(path, "a carriage return without a line feed, outside quotation marks", expected, line)
 
 
 def csv_separator(line: str) -> str:
@@ -215,14 +264,9 @@ def csv_separator(line: str) -> str:
     return SEMICOLON if "," not in line or is_named(cells_of(line, SEMICOLON)) else ","
 
 
-def _separator(path: Path, form: Format) -> str:
-    """What stands between the cells of a table as text, "" for another format."""
-    return csv_separator(first_line(path)) if form.name == "csv" else SEPARATORS.get(form.name, "")
-
-
-def first_line(path: Path) -> str:
-    """A file's first line."""
-    return read_bytes(path, _HEAD_BYTES).partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
+def _head(path: Path, form: Format) -> TableHead | None:
+    """The head of a table as text, None for another format."""
+    return table_head(path, form.name == "tsv") if form.name in SEPARATORS else None
 
 
 def cells_of(line: str, separator: str) -> list[str]:
@@ -237,9 +281,7 @@ def begins_as_sheet(path: Path) -> bool:
     """Whether a file begins with the columns of a sheet."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
-    line = first_line(path)
-    cells = line.split("\t") if path.suffix == ".tsv" else cells_of(line, csv_separator(line))
-    return tuple(cells[:3]) == SHEET_HEAD[:3]
+    return tuple(table_head(path, path.suffix == ".tsv").cells[:3]) == SHEET_HEAD[:3]
 
 
 def kind_of_file(path: Path) -> Kind:
@@ -268,27 +310,27 @@ def kind_of_file(path: Path) -> Kind:
             return "run"
         expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
         raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
-    separator = _separator(path, form)
+    head = _head(path, form)
     if form.name == "jsonl":
         columns = list(first_json_row(path))
-    elif not separator:
+    elif head is None:
         columns = table_columns(path, form.name == "parquet")
     else:
-        columns = first_cells(path, separator)
+        columns = head.cells
         if not (is_header(columns, "run") or is_header(columns, "qrels")):
             expected = "a header that names the columns, such as query_id, doc_id and score"
-            raise FormatError(path, f"'{separator.join(columns)[:80]}'", expected, 1)
+            raise FormatError(path, f"'{head.separator.join(columns)[:80]}'", expected, head.lines)
     kind = kind_of(columns, path)
     at = three_columns(columns, kind, path)[2]
     if kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns):
         # Whole numbers may be scores or grades: by the type of the column, or as the first rows write them.
         if form.name == "jsonl":
             whole = type(first_json_row(path)[columns[at]]) is int
-        elif not separator:
+        elif head is None:
             whole = whole_numbers(path, columns[at], form.name == "parquet")
         else:
-            lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[1:]
-            rows = [cells_of(line.rstrip("\r"), separator) for line in lines]
+            lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[head.lines :]
+            rows = [cells_of(line.rstrip("\r"), head.separator) for line in lines]
             numbers = [row[at].strip().lstrip("-") for row in rows if len(row) == len(columns)]
             whole = len(numbers) > 0 and all(number.isdigit() for number in numbers)
         if whole:
@@ -307,11 +349,13 @@ _PACKED_TEXT_TIMES = 5
 CERTAIN_RANKS = 5
 """Documents of a query whose grades count up by one, from which on they are ranks."""
 _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
+_COUNTED_DOCUMENTS = 3
+"""Rows of a query from which on documents called 1, 2, 3 ... beside others in the second column are ranks."""
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
     """The rows of a file of any format that holds rows; its blocks raise FormatError for a line that is no row."""
-    parquet, separator = form.name == "parquet", _separator(path, form)
+    parquet, head = form.name == "parquet", _head(path, form)
     try:
         size = path.stat().st_size
     except OSError:
@@ -328,72 +372,143 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         if form.name == "jsonl":
             chunks = json_row_chunks(path, kind)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
-        layout = None if form.name == "trec" else _read_layout(path, kind, separator)
-        if layout is not None and (how.quoted or separator == SEMICOLON):
+        layout = None if head is None else _read_layout(path, kind, head)
+        if layout is not None and (how.quoted or layout.separator == SEMICOLON):
 
             def place(row: int) -> str:
-                lines = (line for line, cells in table_records(path, separator) if cells)
+                lines = (line for line, cells in table_records(path, layout.separator) if cells)
                 return f", line {next(itertools.islice(lines, row, None))}"
 
             return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place)
 
         def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+            if layout is not None:
+                _refuse_carriage_returns(buffer, stop)
             rows = how.engine.scan(buffer, stop, layout)
             if rows.bad < 0:
-                return rows
+                return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
             text, line = buffer.line_text(rows.bad), buffer.line_of(rows.bad)
             if layout is None:
                 raise _not_a_result(path, text.strip(), rows.bad_score, line)
-            raise _not_a_row(path, cells_of(text.removesuffix("\r"), separator), layout, kind, line)
+            raise _not_a_row(path, cells_of(text.removesuffix("\r"), layout.separator), layout, kind, line)
 
-        return text_blocks(path, scan, block, how.whole, header=layout is not None)
+        return text_blocks(path, scan, block, how.whole, header=0 if head is None else head.lines)
 
     def origins() -> Origins | None:
         if form.name in ("parquet", "arrow"):
             return table_origins(path, kind, parquet)
         if form.name == "jsonl":
             return json_row_origins(path, kind)
-        at = origin_column(first_cells(path, separator), kind) if separator else None
-        if at is None:
+        at = origin_column(head.cells, kind) if head is not None else None
+        if head is None or at is None:
             return None
-        return Origins.of(cells[at] for _, cells in table_records(path, separator) if cells)
+        return Origins.of(cells[at] for _, cells in table_records(path, head.separator) if cells)
 
     return Source(path, size, blocks, None if form.name == "trec" else origins)
 
 
+def _refuse_carriage_returns(buffer: LineBuffer, stop: int) -> None:
+    """Refuse carriage returns that end no line; raise QuotedCellError where they may stand between quotation marks."""
+    text = buffer.text
+    if text.find(b"\r", 0, stop) < 0 or text.count(b"\r", 0, stop) == text.count(b"\r\n", 0, stop):
+        return
+    if text.find(b'"', 0, stop) >= 0:
+        raise QuotedCellError
+    at = text.find(b"\r", 0, stop)
+    while text[at + 1] == _LINE_FEED:
+        at = text.find(b"\r", at + 2, stop)
+    raise carriage_return(buffer.path, buffer.line_of(at))
+
+
+def _ranks_of(
+    buf: Bytes, stop: int, rows: ParsedRows, layout: ColumnLayout | None
+) -> Callable[[int], Float64] | None:
+    """What reads the ranks of a block's rows; None for a table without a column of them."""
+    if layout is None:
+        return lambda count: ranks_behind(buf, rows.start[:count], rows.length[:count])
+    if layout.rank is None:
+        return None
+    at, separator, cells = layout.rank, layout.separator, len(layout.names)
+
+    def ranks(count: int) -> Float64:
+        table = split_cells(buf, stop, separator, cells, exact=True)
+        start = np.ascontiguousarray(table.start[:count, at])
+        return ranks_in(buf, start, table.end[:count, at] - start)
+
+    return ranks
+
+
+TREC_COLUMNS = "query Q0 document rank score tag"
+_AS_COLBERT = "weir data import FILE -o DIR --as colbert"
+_ONLY_RANKS = "3 columns without names are imported by weir data import --as run-scores, or --as run-ranks"
+
+
+def trec_fault(cells: Sequence[str]) -> str:
+    """Why columns are no row of a run in TREC's format; "" where they are one.
+
+    A row is `query Q0 document rank score tag`. The tag may be absent if the second column is Q0, and a remark that
+    begins with `#` may follow it. Rank and score are numbers; of the rank only the first character is looked at.
+    """
+    count = len(cells)
+    if count < 5 or (count == 5 and cells[1].upper() != "Q0") or (count > 6 and not cells[6].startswith("#")):
+        return f"{count} column{'s' if count > 1 else ''}"
+    if not "+" <= cells[3][0] <= "9":
+        return f"'{cells[3][:40]}' as the rank"
+    return "" if _is_number(cells[4]) else f"'{cells[4][:40]}' as the score"
+
+
 def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatError:
     """What is wrong with a line of TREC's columns."""
-    count, shown = len(text.split()), f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
+    cells, shown = text.split(), f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
     if bad_score:
         return FormatError(path, shown, "a finite number as the score, in column 5", line)
-    expected = "6 columns: query Q0 document rank score tag"
-    if count == 4:
-        expected += "; 4 are judgments, which stand before the run"
+    if "\r" in text:
+        return carriage_return(path, line)
+    count, expected = len(cells), f"6 columns: {TREC_COLUMNS}"
     if count == 3:
-        expected += "; 3 are imported by weir data import --as run-scores, or --as run-ranks"
-    return FormatError(path, f"{count} column{'s' if count > 1 else ''} in {shown}", expected, line)
+        expected += f"; {_ONLY_RANKS}"
+    elif count in (4, 5) and cells[2].isdigit() and _is_number(cells[3]):
+        expected += f"; ColBERT's query, document, rank and score: {_AS_COLBERT}"
+    elif count == 4:
+        expected += "; 4 are judgments, which stand before the run"
+    elif count == 5:
+        expected += ", the tag absent only after Q0"
+    elif count > 6:
+        expected += ", then nothing or a remark that begins with #; are these two rows on one line?"
+    return FormatError(path, f"{trec_fault(cells)} in {shown}", expected, line)
 
 
 def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     """The rows of TREC's four columns, or of tab-separated ones without a header, in a whole file.
 
-    Raises FormatError for another number of columns, an empty one, a grade that is no number within the range of
-    grades, and for ranks in the place of grades.
+    Of two columns, query and document, each document is relevant, grade 1, which is said (RankingWarning). Raises
+    FormatError for another number of columns, an empty one, a grade that is no number within the range of grades, and
+    for ranks in the place of grades or documents.
     """
     path, line, at = buffer.path, "", 0  # the first line that is neither blank nor a comment
     while at < stop and (not line or line.startswith("#")):
         end = buffer.text.find(b"\n", at)
         line, at = bytes(buffer.text[at:end]).decode("utf-8", "replace").strip(), end + 1
     cells = len(line.split("\t"))
+    pairs = len(line.split()) == 2
     # Cut at tabs where the first line has some: identifiers may hold blanks.
     tabs = cells in (3, 4) and not line.startswith("#")
-    buf = buffer.buf
-    table = split_cells(buf, stop, "\t", cells, exact=False) if tabs else split_columns(buf, stop, 4, 4)
+    buf, width = buffer.buf, cells if tabs else 2 if pairs else 4
+    table = (
+        split_cells(buf, stop, "\t", cells, exact=False) if tabs else split_columns(buf, stop, width, width)
+    )
     if table.bad >= 0:
         line = buffer.line_text(table.bad).strip()
+        if "\r" in line:
+            raise carriage_return(path, buffer.line_of(table.bad))
         run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
-        raise FormatError(path, f"'{line[:80]}'", _JUDGMENT_COLUMNS + run, buffer.line_of(table.bad))
-    width = table.start.shape[1]
+        expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
+        raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
+    if pairs:
+        rows = table_rows(buf, table, (0, 1))
+        said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
+        warnings.warn(RankingWarning(said), stacklevel=2)
+        return rows
     empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
     if len(empty):
         raise FormatError(
@@ -405,9 +520,16 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
         text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
+    count = np.diff(rows.first, append=len(rows.score))
+    counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
+    if width == 4 and count.max(initial=0) >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
+        second = table.start[:, 1], table.end[:, 1] - table.start[:, 1]
+        documents = ranks_in(buf, rows.start, rows.length)
+        if (documents == documents[0] + counted_up).all() and differs_from_previous(buf, *second)[1:].any():
+            ranks = "documents that count up for each query, as ranks do in the third column"
+            expected = f"judgments; ColBERT's query, document, rank and score: {_AS_COLBERT}"
+            raise FormatError(path, ranks, expected)
     if width == 3:  # such columns may be a run's ranks, as PyTerrier writes results
-        count = np.diff(rows.first, append=len(rows.score))
-        counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
         first = rows.score[0] if len(count) else -1
         if (
             count.max(initial=0) >= CERTAIN_RANKS
@@ -428,36 +550,17 @@ def bad_grade(where: str, text: str) -> FormatError:
     return FormatError(where, f"the grade '{text}'", expected)
 
 
-def scores_rise(path: Path) -> bool:
-    """Whether ranks in TREC's columns count up while the scores rise, as distances do.
-
-    The beginning of the file decides, with CERTAIN_RANKS rows of one query at least. False for a pipe, which is read
-    only once, and for rows that are none.
-    """
-    if is_pipe(path) or format_of(path, "run").name != "trec":
-        return False
-    rows = [line.split() for line in read_bytes(path, _HEAD_BYTES).split(b"\n")[:-1]]
-    most = 0
-    for _, group in itertools.groupby((row for row in rows if row), key=lambda row: row[0]):
-        try:
-            ranks, scores = zip(*((int(row[3]), float(row[4])) for row in group), strict=True)
-        except (IndexError, ValueError):
-            return False
-        rises = scores[0] < scores[-1] and all(a <= b for a, b in itertools.pairwise(scores))
-        if (len(scores) > 1 and not rises) or ranks != tuple(range(ranks[0], ranks[0] + len(ranks))):
-            return False
-        most = max(most, len(ranks))
-    return most >= CERTAIN_RANKS
-
-
-def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
+def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
     """Which columns of a file are which, by its header; raises FormatError where it has none or lacks one."""
-    cells = first_cells(path, separator)
+    cells, separator = head.cells, head.separator
     if not is_header(cells, kind):
         line = separator.join(cells)
         expected = f"a header that names the columns, such as {separator.join(WRITTEN[kind])}"
-        raise FormatError(path, f"'{line[:80]}'" if line else "no header", expected, 1)
-    return ColumnLayout(separator, tuple(cells), *three_columns(cells, kind, path))
+        if kind == "run" and len(cells) == 3 and _is_number(cells[2]):
+            expected += f"; {_ONLY_RANKS}"
+        raise FormatError(path, f"'{line[:80]}'" if line else "no header", expected, head.lines)
+    rank = rank_column(cells, kind)
+    return ColumnLayout(separator, tuple(cells), *three_columns(cells, kind, path), rank)
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
@@ -493,7 +596,10 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
             ]
             raise _not_a_row(path, shown, layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
-        yield TableChunk(query.take(first), first, doc, score)
+        rank = None
+        if layout.rank is not None:
+            rank = np.array([parse_slowly(row[layout.rank].encode("utf-8", "replace")) for row in rows])
+        yield TableChunk(query.take(first), first, doc, score, rank)
     if damage is not None:
         raise damage
 
@@ -501,33 +607,42 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
 def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """The line that each record below the header ends on, and its cells, none for an empty line.
 
-    Raises FormatError for quoting that cannot be read, for a cell or a line that is too long, and for damage.
+    Raises FormatError for quoting that cannot be read, for a cell or a line that is too long, for a carriage return
+    outside quotation marks that no line feed follows, and for damage.
     """
+    number, last = 0, ""  # the line that was read last: it ends at "\n", or at "\r" within a cell
 
     def lines(text: io.TextIOWrapper) -> Iterator[str]:
-        number = 1
-        while line := text.readline(LINE_BYTES + 1):
+        nonlocal number, last
+        line = text.readline(LINE_BYTES + 1)
+        while line:
+            number += not last.endswith("\r")
             if len(line) > LINE_BYTES:
                 raise FormatError(
                     path, f"a line of more than {LINE_BYTES:,} bytes", "one row on each line", number
                 )
+            following = text.readline(LINE_BYTES + 1)
+            last = line if following else line.removesuffix("\r")  # the end of the file ends its last line
             yield line
-            number += 1
+            line = following
 
     with open_bytes(path) as raw:
         buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18)
         text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(lines(text), delimiter=separator, strict=True)
         try:
-            next(reader, None)
+            if _NAMED_SEPARATOR.fullmatch(separator.join(next(reader, []))):
+                next(reader, None)
             for cells in reader:
-                yield reader.line_num, cells
+                if last.endswith("\r"):
+                    raise carriage_return(path, number)
+                yield number, cells
         except csv.Error as error:
             if "field limit" in str(error):
                 long_cell = f"a cell of more than {csv.field_size_limit():,} characters"
-                raise FormatError(path, long_cell, "shorter cells", reader.line_num) from None
+                raise FormatError(path, long_cell, "shorter cells", number) from None
             expected = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
-            raise FormatError(path, f"bad quoting ({error})", expected, reader.line_num) from None
+            raise FormatError(path, f"bad quoting ({error})", expected, number) from None
         except DAMAGE as error:
             raise damaged(path, error) from error
 

@@ -20,12 +20,13 @@ from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
+from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
-from weir.files.column_names import Kind, is_named, origin_column, three_columns
+from weir.files.column_names import Kind, is_named, origin_column, rank_column, three_columns
 from weir.files.parsers import Source
-from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of
+from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of, say_order
 from weir.files.tables import frame_source
 
 # Rankings and judgments from what people hold: dicts, data frames, files.
@@ -78,7 +79,13 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         return quickly
     columns = _columns(value)
     if columns is None:
-        return Run.of(_nested(value, "a run", "score"), label.name, label.ties)
+        rankings = {
+            query: scores_of_ranking(f"query '{query}'", row)
+            for query, row in _nested(value, "a run", "score").items()
+        }
+        run = Run.of(rankings, label.name, label.ties)
+        listed = (row.values() if hasattr(row, "values") else () for row in rankings.values())
+        return replace(run, doubts=say_order(label.name, counts_of_scores(listed)))
     queries, query, docs, doc, values = _three(columns, "run")
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds text; convert it to numbers first")
@@ -88,7 +95,18 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         raise BadRanking(f"the score column holds something other than numbers: {error}") from None
     if scores.ndim != 1:
         raise BadRanking("the score column holds lists; expected numbers")
-    return Run.from_columns(queries, docs, query, doc, scores, label)
+    run = Run.from_columns(queries, docs, query, doc, scores, label)
+    order = np.argsort(query, kind="stable")
+    place = rank_column(list(columns), "run")
+    rank = None if place is None else _places(list(columns.values())[place]())[order]
+    cuts = np.append(np.flatnonzero(np.diff(query[order], prepend=-1)), len(query))
+    return replace(run, doubts=say_order(label.name, order_counts(cuts, scores[order], rank)))
+
+
+def _places(values: Sequence[object]) -> NDArray[np.float64]:
+    """Ranks as doubles, NaN where a row has none."""
+    numbers = (Real, np.number)
+    return np.array([float(one) if isinstance(one, numbers) else np.nan for one in values])
 
 
 def qrels_from(value: object) -> Qrels:
@@ -142,6 +160,8 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
         return None
     columns = _columns(frame)
     if columns is None or origin_column(list(columns), kind) is not None:
+        return None
+    if rank_column(list(columns), kind) is not None:
         return None
     listed, rows = list(columns), defaultdict[object, dict[object, object]](dict)
     three = [columns[listed[at]]() for at in three_columns(listed, kind)]

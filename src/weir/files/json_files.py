@@ -22,7 +22,7 @@ from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
 from weir.core.strings import Bytes, Strings, first_repeated
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.files.column_names import Kind, origin_column, three_columns
+from weir.files.column_names import Kind, origin_column, rank_column, three_columns
 from weir.files.json_record import json_fault, require_values
 from weir.files.parsers import (
     BLOCK_ROWS,
@@ -213,12 +213,15 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
     names, an identifier that is no text or whole number, and a number that is none or not finite.
     """
     names: list[str] = []
+    place: str | None = None
     for records in json_records(path):
         if not records.rows:
             continue
         if not names:
             columns = list(records.rows[0])
             names = [columns[at] for at in three_columns(columns, kind, path)]
+            at = rank_column(columns, kind)
+            place = None if at is None else columns[at]
 
         def refuse(i: int, name: str, expected: str, records: Records = records) -> FormatError:
             row = records.rows[i]
@@ -246,7 +249,10 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
             raise refuse(int(np.isnan(score).argmax()), names[2], "a finite number")
         queries, docs = ids
         first = np.flatnonzero(differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths()))
-        yield TableChunk(queries.take(first), first, docs, score)
+        rank = (
+            None if place is None else np.array([_finite(row.get(place)) for row in records.rows], np.float64)
+        )
+        yield TableChunk(queries.take(first), first, docs, score, rank)
 
 
 def _finite(value: object) -> float:

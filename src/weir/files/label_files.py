@@ -213,7 +213,7 @@ LABELS = "labels.tsv"
 """The labels in a folder of `weir judge`."""
 
 
-def read_labels(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
+def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
     """The labels of a judge: a folder of `weir judge`, judgments of any format, or another judge's table.
 
     A table is CSV, TSV, JSON lines or a JSON list of objects, with columns for query, document and label under any
@@ -237,7 +237,7 @@ def read_labels(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> 
     return table.labels(column)
 
 
-def read_raters(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
+def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """The labels of each rater of one file, by name: of each origin, or of each column of labels, else those there are.
 
     Raises as `read_labels`.
@@ -259,7 +259,7 @@ def labels_from(value: object) -> Qrels:
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
-def rater_name(path: Path | str) -> str:
+def rater_name(path: str | os.PathLike[str]) -> str:
     """What labels are called: by their column, their folder, or their file without its endings."""
     path = path_of(path)
     if path.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,6 +33,7 @@ QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
 ABOUT = "collection.toml"
 CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
 """Keys of a TOML file that take one of some words."""
+_SHOWN = 12  # names in a message
 _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 
@@ -119,11 +121,15 @@ class CollectionLayout:
         raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", expected)
 
 
-def find_layout(path: Path) -> CollectionLayout:
-    """Look for a collection's parts in a folder, a zip (the least deep of its folders that has one) or a TOML file.
+def find_layout(path: Path, subset: str = "") -> CollectionLayout:
+    """Look for a collection's parts in a folder, a zip (in the least deep of its folders) or a TOML file.
 
-    Raises FormatError when there is nothing of that name, or neither documents, queries nor judgments in it.
+    subset: one of several collections in a folder or a zip, by its folder there; what it lacks, it shares with them.
+    Raises FormatError when there is nothing of that name, neither documents, queries nor judgments in it, or several
+    collections in a zip and none is named.
     """
+    if subset and path.is_dir():
+        return _shared(find_layout(path / subset), path)
     if not path.exists():
         raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     check_regular(path)
@@ -147,24 +153,116 @@ def find_layout(path: Path) -> CollectionLayout:
                 raise
             expected = "a folder, zip or TOML file of a collection"
             raise FormatError(path, f"not a readable zip ({error})", expected) from None
-        usual = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
-        paths = [PurePosixPath(member) for member in members]
-        folders = [p.parent for p in paths if p.name in usual]
-        folders = folders or [p.parents[1] for p in paths if p.parent.name == "qrels"]
-        top = min(folders, key=lambda one: (len(one.parts), str(one)), default=PurePosixPath())
-        files, splits = (
-            {
-                p.name: CollectionPart(path, m)
-                for p, m in zip(paths, members, strict=True)
-                if p.parent == parent
-            }
-            for parent in (top, top / "qrels")
-        )
-        layout = _layout(path, files, splits)
+        layout = _in_zip(path, members, subset)
     if layout.documents is None and layout.queries is None and not layout.qrels:
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
         raise FormatError(path, "no part of a collection", f"any of {names} (or with .gz)")
     return layout
+
+
+def subset_of(path: Path) -> tuple[Path, str]:
+    """(the folder or zip, one of its collections) of a path such as cqadupstack#android; "" where none is named."""
+    folder, mark, subset = str(path).rpartition("#")
+    if mark and not path.exists() and Path(folder).exists():
+        return Path(folder), subset
+    return path, ""
+
+
+def collections_below(folder: Path) -> list[str]:
+    """The folders within a folder that are collections of their own, by their paths from there, sorted."""
+    found = []
+    for inside, names, _ in os.walk(folder):
+        here = Path(inside)
+        names[:] = sorted(name for name in names if not name.startswith(".") and ".weir" not in name)
+        if here != folder and _is_collection(here):
+            found.append(here.relative_to(folder).as_posix())
+            names.clear()
+    return found
+
+
+def holds_collection(folder: Path) -> bool:
+    """Whether a folder holds parts of a collection, or several collections."""
+    try:
+        return bool(find_layout(folder))
+    except FormatError:
+        return bool(collections_below(folder))
+
+
+def _is_collection(folder: Path) -> bool:
+    """Whether two of documents, queries and judgments lie in a folder."""
+    try:
+        layout = find_layout(folder)
+    except FormatError:
+        return False
+    return sum(map(bool, (layout.documents, layout.queries, layout.qrels))) > 1
+
+
+def _shared(own: CollectionLayout, folder: Path) -> CollectionLayout:
+    """The layout of a collection within a folder, with the parts that it lacks and that lie in the folder itself."""
+    try:
+        outer = find_layout(folder)
+    except FormatError:
+        return own
+    return replace(
+        own,
+        documents=own.documents or outer.documents,
+        queries=own.queries or outer.queries,
+        qrels=own.qrels or outer.qrels,
+    )
+
+
+def _in_zip(path: Path, members: list[str], subset: str) -> CollectionLayout:
+    """The parts of the one collection of a zip, or of the one that is named; raises FormatError for several."""
+    usual = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
+    paths = [PurePosixPath(member) for member in members]
+    folders = {p.parent for p in paths if p.name in usual}
+    folders |= {p.parents[1] for p in paths if p.parent.name == "qrels" and p.suffix != ".zip"}
+    folders = {one for one in folders if one.name != "qrels" or one.parent not in folders}
+    tops = sorted((one for one in folders if not folders & set(one.parents)), key=str)
+    if subset:
+        tops = [one for one in folders if subset in (str(one), one.name)]
+    if not tops and (zips := [str(p) for p in paths if p.suffix == ".zip"]):
+        raise FormatError(path, f"zips within it ({_listed(zips)})", "it unpacked, and one of them")
+    layouts = [
+        _layout(
+            path,
+            *(
+                {
+                    p.name: CollectionPart(path, m)
+                    for p, m in zip(paths, members, strict=True)
+                    if p.parent == at
+                }
+                for at in (top, top / "qrels")
+            ),
+        )
+        for top in tops
+    ]
+    if subset and len(tops) != 1:
+        raise FormatError(
+            path, f"no one collection '{subset}'", f"one of {_listed(map(str, sorted(folders)))}"
+        )
+    for part in ("documents", "queries", "qrels"):
+        if sum(bool(getattr(one, part)) for one in layouts) > 1:
+            raise several_collections(path, map(str, tops))
+    return CollectionLayout(
+        path,
+        next((one.documents for one in layouts if one.documents), None),
+        next((one.queries for one in layouts if one.queries), None),
+        next((one.qrels for one in layouts if one.qrels), {}),
+    )
+
+
+def several_collections(path: Path, names: Iterable[str]) -> FormatError:
+    """The error for a folder or a zip of several collections, which says how to choose one."""
+    listed = list(names)
+    return FormatError(
+        path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:_SHOWN]) + ("" if len(listed) <= _SHOWN else ", ...")
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
@@ -225,10 +323,17 @@ def _from_toml(path: Path, layout: CollectionLayout, inside: str = "") -> Collec
             expected = " or ".join(f"'{word}'" for word in words)
             raise FormatError(path, f"{key} = '{keys[key]}'", f"{key} = {expected}")
 
-    def part(name: str) -> CollectionPart:
-        return CollectionPart(named_file(path.parent, name, path, inside), within=path.parent)
+    def part(name: str, kind: str, split: str = "") -> CollectionPart:
+        """A file, or that part of the collection in a folder or a zip."""
+        place = named_file(path.parent, name, path, inside)
+        if not place.is_dir() and place.suffix != ".zip":
+            return CollectionPart(place, within=path.parent)
+        of = find_layout(place)
+        if kind == "qrels":
+            return of.need_qrels(split)
+        return of.need_documents() if kind == "documents" else of.need_queries()
 
-    keys |= {key: part(keys[key]) for key in ("documents", "queries") if key in keys}
+    keys |= {key: part(keys[key], key) for key in ("documents", "queries") if key in keys}
     if qrels:
-        keys["qrels"] = {split: part(name) for split, name in qrels.items()}
+        keys["qrels"] = {split: part(name, "qrels", split) for split, name in qrels.items()}
     return replace(layout, **keys)

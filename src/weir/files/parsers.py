@@ -128,7 +128,8 @@ class ParsedRows:
 
     start, length, hashes: the document identifier of each row; score: float64; first: the first row of each segment (a
     stretch of rows of one query); query_start, query_length: its identifier, where that stands in the block too. bad:
-    the position of the first line that is not a row, or -1; bad_score: it is only the score that is wrong.
+    the position of the first line that is not a row, or -1; bad_score: it is only the score that is wrong. ranks: those
+    that the file gives its first rows, as many as it is called with, NaN for none; None where it has no ranks.
     """
 
     start: Int64
@@ -140,6 +141,7 @@ class ParsedRows:
     query_length: Int64
     bad: int = -1
     bad_score: bool = False
+    ranks: Callable[[int], Float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +215,7 @@ _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _PLAIN = (1e-4, 1e15)
 """Magnitudes that are written without an exponent."""
 _BLOCK_NUMBERS = 1 << 15
-_HASH, _END, _RETURN, _QUOTE, _MINUS, _PLUS, _ZERO, _NINE = b'#\n\r"-+09'
+_BLANK, _HASH, _END, _RETURN, _QUOTE, _MINUS, _PLUS, _ZERO, _NINE = b' #\n\r"-+09'
 _SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
 _ONES = np.uint64(0x0101010101010101)
 _HIGHS = np.uint64(0x8080808080808080)
@@ -240,7 +242,7 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
     start, length: int64[n]. Returns float64[n], the double nearest to each text as Python's float() gives it, and the
     positions, ascending, of texts that are no finite number.
     """
-    if length.max(initial=0) == 1:  # as grades nearly always are
+    if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
         if digit.max(initial=0) < 10:
             return digit.astype(np.float64), np.empty(0, np.int64)
@@ -341,20 +343,18 @@ class CellTable:
     """Where the columns of each line stand.
 
     start, end: int64[rows, columns]; a line that lacks the last columns repeats its end there. bad: the
-    position of the first line with too few or too many columns, or -1; rows stop before it. wide: the rows
-    that have more columns than these.
+    position of the first line with too few or too many columns, or -1; rows stop before it.
     """
 
     start: Int64
     end: Int64
     bad: int = -1
-    wide: Int64 | None = None
 
 
-def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> CellTable:
+def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
     """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
 
-    fewest, most: accepted numbers of columns; more: a line may have more than `most`, which are then left out.
+    fewest, most: accepted numbers of columns; remarks: what begins with `#` may follow `most`, and is left out.
 
     buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
     """
@@ -378,7 +378,10 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = Fa
     count = np.diff(head, append=len(line))
     rows = buf[start[head]] != _HASH
     head, count = head[rows], count[rows]
-    wrong = np.flatnonzero((count < fewest) | ((count > most) & (not more)))
+    wide = count > most
+    if remarks and wide.any():
+        wide[wide] = buf[start[head[wide] + most]] != _HASH
+    wrong = np.flatnonzero((count < fewest) | wide)
     bad = -1
     if len(wrong):
         bad = int(start[head[wrong[0]]])
@@ -387,7 +390,7 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = Fa
     start, end = start[at], end[at]
     absent = np.arange(most) >= count[:, None]
     start[absent] = end[absent]
-    return CellTable(start, end, bad, np.flatnonzero(count > most))
+    return CellTable(start, end, bad)
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
@@ -434,6 +437,24 @@ def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) 
     return CellTable(start.reshape(-1, cells), end.reshape(-1, cells), bad)
 
 
+def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
+    """Parse the numbers buf[start[i] : start[i] + length[i]], float64[n]; NaN for what is no number."""
+    rank, wrong = parse_decimals(buf, start, length)
+    rank[wrong] = np.nan
+    return rank
+
+
+def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
+    """The ranks of TREC's lines, in the column after the documents buf[start[i] : start[i] + length[i]]."""
+    at = start + length
+    while (blank := _KIND[buf[at]] == 1).any():
+        at = at + blank
+    end = at
+    while (inside := buf[end] > _BLANK).any():
+        end = end + inside
+    return ranks_in(buf, at, end - at)
+
+
 def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows with numpy alone."""
     buf = buffer.buf
@@ -442,28 +463,32 @@ def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) 
         columns = (layout.query, layout.doc, layout.number)
         odd = np.flatnonzero((table.start == table.end)[:, columns[:2]].any(axis=1))  # without an identifier
     else:
-        table, columns = split_columns(buf, stop, 5, 6, more=True), (0, 2, 4)
-        odd = np.empty(0, np.int64)
-        if table.wide is not None and len(table.wide):
-            # What follows the tag is ignored, but a rank that is none, or a tag like a number, is a shifted column.
-            rank, tag = buf[table.start[table.wide, 3]], buf[table.start[table.wide, 5]]
-            odd = table.wide[(rank < _ZERO) | (rank > _NINE) | ((tag >= _PLUS) & (tag <= _NINE))]
+        table, columns = split_columns(buf, stop, 5, 6, remarks=True), (0, 2, 4)
+        rank, second = buf[table.start[:, 3]], table.start[:, 1]
+        # A rank begins as numbers do; a line without a tag is one of TREC's only with the letters Q0.
+        wrong = (rank < _PLUS) | (rank > _NINE)
+        bare = np.flatnonzero(table.start[:, 5] == table.end[:, 5])
+        letters = (buf[second[bare]] | 32 == 113) & (buf[second[bare] + 1] == _ZERO)
+        wrong[bare] |= ~letters | (table.end[bare, 1] != second[bare] + 2)
+        odd = np.flatnonzero(wrong)
     if len(odd):
         row = int(odd[0])
         table = CellTable(table.start[:row], table.end[:row], int(table.start[row, 0]))
     return table_rows(buf, table, columns)
 
 
-def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, int, int]) -> ParsedRows:
-    """Rows from the columns of query, document and number; raises LongIdentifierError."""
+def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
+    """Rows from the columns of query, document and number, which is 1 without a third; raises LongIdentifierError."""
     starts = np.ascontiguousarray(table.start.T[list(columns)])
-    (query, doc, number), (query_length, doc_length, number_length) = (
+    (query, doc, *number), (query_length, doc_length, *number_length) = (
         starts,
         table.end.T[list(columns)] - starts,
     )
     refuse_long(query, query_length)
     refuse_long(doc, doc_length)
-    score, wrong = parse_decimals(buf, number, number_length)
+    score, wrong = np.ones(len(query)), np.empty(0, np.int64)
+    if number:
+        score, wrong = parse_decimals(buf, number[0], number_length[0])
     first = np.flatnonzero(differs_from_previous(buf, query, query_length))
     hashes = hash_strings(buf, doc, doc_length)
     rows = ParsedRows(doc, doc_length, hashes, score, first, query[first], query_length[first], table.bad)
@@ -646,17 +671,17 @@ class Source:
 
 
 def text_blocks(
-    path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: bool = False
+    path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
     """Blocks of a text file; each is gone when the next is asked for.
 
     scan: the rows of the whole lines in the first bytes of a buffer, or what is wrong with them; size: bytes of text
-    worked on at a time; whole: all of it in one block; header: the first line is none of the rows. Raises FormatError
-    for an identifier that is too long, and what `scan` raises.
+    worked on at a time; whole: all of it in one block; header: how many first lines are none of the rows. Raises
+    FormatError for an identifier that is too long, and what `scan` raises.
     """
     buffer = LineBuffer(path, size)
     with buffer.file:
-        if header:
+        for _ in range(header):
             while buffer.fill() == 0 and not buffer.ended:
                 buffer.grow()
             buffer.consume(buffer.text.find(b"\n") + 1)
@@ -684,7 +709,7 @@ def text_blocks(
                     rows.score[:n],
                 )
                 query = rows.first[:-1], rows.query_start[:-1], rows.query_length[:-1]
-                rows = ParsedRows(start, length, hashes, score, *query)
+                rows = ParsedRows(start, length, hashes, score, *query, ranks=rows.ranks)
 
             def place(row: int, starts: Int64 = rows.start) -> str:
                 return f", line {buffer.line_of(int(starts[row]))}"
@@ -701,13 +726,14 @@ class TableChunk:
     """Some consecutive rows of a table.
 
     queries: the identifier of each segment, a stretch of rows of one query; first: int64, its first row; docs: of
-    each row; score: float64[rows].
+    each row; score: float64[rows]; rank: float64[rows], NaN where a row has none, None where the table has no ranks.
     """
 
     queries: Strings
     first: Int64
     docs: Strings
     score: Float64
+    rank: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -721,21 +747,29 @@ class TableChunk:
         first = np.concatenate([c.first + row for c, row in zip(chunks, begin, strict=False)])[opens]
         docs = Strings.concatenated([c.docs for c in chunks])
         score = np.concatenate([c.score for c in chunks])
-        return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score)
+        ranks = [np.full(len(c), np.nan) if c.rank is None else c.rank for c in chunks]
+        rank = None if all(c.rank is None for c in chunks) else np.concatenate(ranks)
+        return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score, rank)
 
     def split(self) -> tuple[TableChunk, TableChunk]:
         """All but the last segment, and the last."""
         cut, last = int(self.first[-1]), len(self.first) - 1
         docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
-        head = TableChunk(self.queries.slice(0, last), self.first[:-1], docs[0], self.score[:cut])
-        return head, TableChunk(self.queries.slice(last, last + 1), self.first[:1], docs[1], self.score[cut:])
+        before, after = (None, None) if self.rank is None else (self.rank[:cut], self.rank[cut:])
+        head = TableChunk(self.queries.slice(0, last), self.first[:-1], docs[0], self.score[:cut], before)
+        rest = TableChunk(
+            self.queries.slice(last, last + 1), self.first[:1], docs[1], self.score[cut:], after
+        )
+        return head, rest
 
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
         """The rows, with the bytes of their documents; see RankingBlock."""
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
         hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
-        rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths())
+        rank = self.rank
+        ranks = None if rank is None else lambda count: rank[:count]
+        rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths(), ranks=ranks)
         return RankingBlock(data, rows, queries, place)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -15,10 +16,11 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
-from weir.core.run import READ_RUN, Run
+from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
+from weir.core.run import READ_RUN, Named, Run
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches
 from weir.core.tables import cell_text
-from weir.errors import BadRanking, BadValue, FormatError
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.formats import BY_SUFFIX, bad_grade, begins_as_sheet, file_source, format_of
 from weir.files.json_files import OddJsonError, nested_source, read_nested
 from weir.files.parsers import (
@@ -34,7 +36,7 @@ from weir.files.parsers import (
     take_strings,
 )
 from weir.files.paths import path_of
-from weir.files.text_files import read_bytes, unpacked_name
+from weir.files.text_files import unpacked_name
 
 # Rankings are read block by block of whole queries, whatever they are stored as. A block that holds several queries is
 # parsed, its rankings are put in order and its documents are looked up while their identifiers are still in the buffer;
@@ -68,13 +70,14 @@ class IdentifierNumbers:
     """Numbers the queries and documents of one file.
 
     queries: a table whose queries have their codes there, None where all are numbered as they appear; others: the
-    queries outside it, numbered behind it.
+    queries outside it, numbered behind it; order: how the order of their rows and the scores agree.
     """
 
     queries: Ids | None
     others: dict[bytes, int] = field(default_factory=dict)
     docs: list[Strings] = field(default_factory=list)
     doc_count: int = 0
+    order: OrderCounts | None = None
 
     def query_codes(self, segments: Strings) -> Int64:
         """Codes of the queries of segments."""
@@ -105,6 +108,13 @@ class IdentifierNumbers:
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
         return (codes + (self.doc_count - len(first))).astype(np.int32)
+
+
+def _ranks_of(rows: ParsedRows, order: Int64 | None, count: int) -> Float64 | None:
+    """The ranks of a block's first rows, in another order of rows where one is given; None where a file has none."""
+    if rows.ranks is None:
+        return None
+    return rows.ranks(count) if order is None else rows.ranks(len(rows.score))[order[:count]]
 
 
 def read_parts(
@@ -147,6 +157,9 @@ def read_parts(
                 if len(query) == 0:
                     continue
                 cuts = np.append(0, np.cumsum(lengths))
+
+                more = counts_of_block(cuts, rows.score, partial(_ranks_of, block.rows, order), numbers.order)
+                numbers.order = more if numbers.order is None else numbers.order + more
                 key = compared(rows.score, ties)
                 ranking, doc, twice = parser.rank(block.buf, rows, cuts, key, lookup)
                 if twice >= 0:
@@ -174,11 +187,39 @@ def read_parts(
                     float_rank = None if float_rank is None else float_rank[at]
                 if len(query):
                     results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
+            say_order(source.name, numbers.order or OrderCounts())
             return results, numbers
         except _InterleavedError:
             how = replace(how, whole=True)
         except QuotedCellError:
             how = replace(how, quoted=True)
+
+
+def refuse_swapped(name: object, order: OrderCounts) -> None:
+    """Raise FormatError where ranks stand in the place of scores, and scores in that of ranks."""
+    if order.swapped():
+        found = "scores in the place of ranks, and ranks in the place of scores"
+        raise FormatError(name, found, "the rank before the score: query Q0 document rank score tag")
+
+
+def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
+    """Warn (RankingWarning) where another order than that of scores is probable, and return what is said.
+
+    Raises FormatError where ranks stand in the place of scores. name: of the file, or of what gave the rankings.
+    """
+    refuse_swapped(name, order)
+    doubts = order.doubts()
+    if doubts:
+        isfile = isinstance(name, Path)
+        advice = (
+            "weir data import FILE -o DIR --as run-ranks ranks by rank" if isfile and order.contrary else ""
+        )
+        advice = advice or "distances have to be negated"
+        warnings.warn(
+            RankingWarning(f"{name}: {'; '.join(doubts)}; the highest score counts as the best; {advice}"),
+            stacklevel=3,
+        )
+    return doubts
 
 
 def judgments_of(source: Source) -> tuple[Qrels, int]:
@@ -255,7 +296,8 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
     parts, numbers = read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
-    return replace(run, doc=codes.astype(np.int32)[run.doc])
+    doubts = () if numbers.order is None else numbers.order.doubts()
+    return replace(run, doc=codes.astype(np.int32)[run.doc], doubts=doubts)
 
 
 def read_run_against(
@@ -301,9 +343,10 @@ def _nested_run(path: Path, ties: Ties) -> Run:
     """The run in JSON or a pickle, which is read whole."""
     rankings = read_nested(path, "run")
     try:
-        return Run.of(rankings, run_name(path), ties)
+        run = Run.of(rankings, run_name(path), ties)
     except (BadRanking, BadValue) as error:
         raise type(error)(f"{path}: {error}") from None
+    return replace(run, doubts=say_order(path, counts_of_scores(row.values() for row in rankings.values())))
 
 
 def join_run_file(
@@ -345,9 +388,10 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
     empty = Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0, np.float64))
     judged = Judged.of(empty, qrels)
     retrieved, tied = judged.retrieved.copy(), judged.tied.copy()
+    tied_end = np.zeros(len(retrieved), np.bool_)
     columns = [(judged.query.astype(np.int64), *(judged.rank,) * 2, judged.grade, judged.first, judged.last)]
     for codes, part in parts:
-        retrieved[codes], tied[codes] = part.retrieved, part.tied
+        retrieved[codes], tied[codes], tied_end[codes] = part.retrieved, part.tied, part.tied_end
         float_rank = part.rank if part.float_rank is None else part.float_rank
         columns.append((codes[part.query], part.rank, float_rank, part.grade, part.first, part.last))
     query, rank, float_rank, grade, first, last = map(np.concatenate, zip(*columns, strict=True))
@@ -364,6 +408,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         ignored=len(numbers.others),
         float_rank=None if (float_rank == rank).all() else float_rank[order],
         stranger=min(numbers.others, default=b"").decode("utf-8", "replace"),
+        tied_end=tied_end,
     )
 
 
@@ -405,17 +450,20 @@ def _of_sheet(judgments: Qrels) -> Qrels:
     return replace(judgments, queries=Ids.of(queries), docs=Ids.of(docs))
 
 
+RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
+"""The files of rankings, and the record, in the folder of a system within results."""
+
+
 def run_name(path: Path) -> str:
-    """What a run read from a file is called: the file's name without its endings."""
+    """What a run read from a file is called: the file's name without its endings, or its folder's in results."""
+    if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
+        return path.parent.name
     name = unpacked_name(path)
     form = BY_SUFFIX.get(PurePath(name.lower()).suffix)
     for ending in form.suffixes if form else ():
         if name.lower().endswith(ending):
             name = name[: -len(ending)]
     return name or path.name
-
-
-_SCORE_COLUMN, _FEWEST_COLUMNS = 4, 5
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
@@ -431,19 +479,16 @@ def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
     except BadRanking:
         if format_of(path, "run").name != "trec":
             raise
-    rankings: dict[str, dict[str, float]] = {}
-    repeated = 0
-    for number, line in enumerate(read_bytes(path).decode("utf-8", "surrogateescape").split("\n"), 1):
-        cells = line.split()
-        if not cells or line.startswith("#"):
-            continue
-        try:
-            score = float(cells[_SCORE_COLUMN]) if len(cells) >= _FEWEST_COLUMNS else math.nan
-        except ValueError:
-            score = math.nan
-        if not math.isfinite(score):
-            raise FormatError(path, f"'{line.strip()[:80]}'", "query Q0 document rank score tag", number)
-        ranking, document = rankings.setdefault(cells[0], {}), cells[2]
-        repeated += document in ranking
-        ranking[document] = max(score, ranking.get(document, -math.inf))
-    return Run.of(rankings, run_name(path)), repeated
+    source = file_source(path, format_of(path, "run"), "run")
+    block = next(source.blocks(ReadOptions(choose_engine("auto", source.size), whole=True)))
+    rows = block.rows
+    segment, queries = distinct_strings(block.queries)
+    query = np.repeat(segment, np.diff(rows.first, append=len(rows.score)))
+    doc, first = distinct(block.buf, rows.start, rows.length, rows.hashes)
+    docs = take_strings(block.buf, rows.start[first], rows.length[first])
+    order = np.lexsort((-rows.score, doc, query))
+    again = (np.diff(query[order]) == 0) & (np.diff(doc[order]) == 0)
+    kept = order[np.append(True, ~again)]
+    columns = query[kept].astype(np.int32), doc[kept].astype(np.int32), rows.score[kept]
+    run = Run.from_columns(Ids(queries), Ids(docs), *columns, Named(run_name(path)))
+    return run, int(again.sum())

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from weir.core.qrels import Origins
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
-from weir.files.column_names import Kind, origin_column, three_columns
+from weir.files.column_names import Kind, origin_column, rank_column, three_columns
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
-from weir.files.text_files import PACKED, check_unpacked, open_bytes
+from weir.files.text_files import PACKED, check_unpacked, is_stream, open_bytes
 from weir.settings import HARMLESS_BYTES, IDENTIFIER_BYTES, memory_budget, require_addresses, require_memory
 
 Arrow: TypeAlias = Any  # pyarrow has no types
@@ -61,7 +61,7 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     for a file that is damaged; MissingExtra without pyarrow.
     """
     names = table_columns(path, parquet)
-    columns = [names[at] for at in three_columns(names, kind, path)]
+    columns = [names[at] for at in _read_columns(names, kind, path)]
     with _table_errors(path):
         yield from _chunks(_batches(path, columns, parquet), columns, kind, path)
 
@@ -72,7 +72,7 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
     def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
         reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
         names = list(reader.schema.names)
-        columns = [names[at] for at in three_columns(names, kind)]
+        columns = [names[at] for at in _read_columns(names, kind)]
         chunks = _chunks((piece for batch in reader for piece in _pieces(batch)), columns, kind, "frame")
         return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
 
@@ -211,6 +211,8 @@ def _checked(path: Path) -> str:
     if path.suffix in PACKED:
         expected = "the file unpacked: Parquet and Arrow files are packed inside"
         raise FormatError(path, "a packed table", expected)
+    if is_stream(path):
+        raise FormatError(path, "a table in a stream", "a file: Parquet and Arrow are read from their ends")
     open_bytes(path).close()  # what is wrong with a path is said as for every other format
     return str(path)
 
@@ -249,15 +251,32 @@ def _pieces(batch: Arrow) -> Iterator[Arrow]:
 def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
     row = 0
     for batch in batches:
-        query_at, doc_at, number_at = (_Column(path, name, row) for name in columns)
-        query, doc, number = (batch.column(batch.schema.get_field_index(name)) for name in columns)
+        query_at, doc_at, number_at = (_Column(path, name, row) for name in columns[:3])
+        query, doc, number, *ranks = (batch.column(batch.schema.get_field_index(name)) for name in columns)
         if batch.num_rows:
             score = _numbers(number, number_at, kind)
             query = _plain(query, query_at)
             first = _changes(query)
             queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
-            yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score)
+            rank = _ranks(ranks[0]) if ranks else None
+            yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score, rank)
         row += batch.num_rows
+
+
+def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:
+    """The columns of query, document and number, and that of ranks if a run has one; errors as `three_columns`."""
+    rank = rank_column(names, kind)
+    return *three_columns(names, kind, path), *(() if rank is None else (rank,))
+
+
+def _ranks(column: Arrow) -> Float64 | None:
+    """Ranks as doubles, NaN where there is none; None for a column of anything but numbers."""
+    arrow = require("pyarrow", "run")
+    if not (arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)):
+        return None
+    column = column.cast(arrow.float64(), safe=False)
+    ranks: Float64 = _values(column.fill_null(np.nan), np.float64)
+    return ranks
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:

@@ -7,10 +7,12 @@ import gzip
 import importlib
 import io
 import stat
+import sys
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias, cast
 
@@ -49,11 +51,37 @@ BOM = b"\xef\xbb\xbf"
 _MEMORY_TIMES = 3  # what a file that is read whole takes while it is read, by its size
 
 
+STANDARD_INPUT = Path("-")
+_STREAMS = ("/dev/", "/proc/")  # where pipes have names that are of this process alone
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is standard input, `-`, or a pipe of this process, such as `<(...)` of a shell."""
+    return path == STANDARD_INPUT or (str(path).startswith(_STREAMS) and is_pipe(path))
+
+
+@cache
+def _stream_bytes(path: Path) -> bytes:
+    """What a stream holds, kept: it can be read once. Raises BadValue where memory may not hold it."""
+    if path == STANDARD_INPUT and sys.stdin is None:
+        raise FormatError(path, "a closed standard input", "a file")
+    pieces, length = list[bytes](), 0
+    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else path.open("rb") as file:
+        while piece := file.read(_SLICE_BYTES):
+            length += len(piece)
+            require_room(path, length)
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading bytes, unpacking `.gz` and `.zst`; reading may raise one of DAMAGE.
 
-    Raises FormatError when there is no such file, for a device, and when it cannot be unpacked here.
+    A stream is read whole, once. Raises FormatError when there is no such file, for a device, and when it cannot be
+    unpacked here.
     """
+    if is_stream(path):
+        return io.BytesIO(_stream_bytes(path))
     try:
         mode = path.stat().st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # it may have no end
@@ -163,10 +191,9 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 def _whole(path: Path) -> bytes:
     with open_bytes(path) as file:
-        packed, size = path.suffix in PACKED, path.stat().st_size
         try:
-            if not packed:
-                require_room(path, size)
+            if path.suffix not in PACKED:
+                require_room(path, 0 if is_stream(path) else path.stat().st_size)
                 return file.read()
             pieces, length = list[bytes](), 0
             while piece := file.read(_SLICE_BYTES):

@@ -38,7 +38,7 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 _LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], np.uint64)
 _TENS = 10 ** np.arange(9, dtype=np.int64)
 _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
-_0, _7, _8, _32, _61 = (np.uint64(n) for n in (0, 7, 8, 32, 61))
+_0, _7, _8, _14, _32, _43, _61, _255 = (np.uint64(n) for n in (0, 7, 8, 14, 32, 43, 61, 255))
 
 
 class RowArrays(NamedTuple):
@@ -295,12 +295,14 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 
 @jit
-def _shifted(rank: int, tag: int) -> bool:
-    """Whether a line of more than six columns seems to have a blank inside an identifier.
+def _is_row(columns: int, size: int, letter: int, digit: int, seventh: int) -> bool:
+    """Whether a line of TREC's has the columns that `weir.files.formats.trec_fault` asks for.
 
-    trec_eval takes anything after the tag; then the fourth column begins with a digit and the sixth does not.
+    size, letter, digit: the length of the second column and its first two bytes; seventh: the first of what follows.
     """
-    return rank < 48 or rank > 57 or (tag >= 43 and tag <= 57)
+    if columns == 5:
+        return size == 2 and letter | 32 == 113 and digit == 48
+    return columns == 6 or (columns > 6 and seventh == 35)
 
 
 @jit
@@ -358,11 +360,14 @@ def scan_lines(
             at = edge[_LINE_END] + 1
             if columns == 0:
                 continue
-            if columns < 5 or (columns > 6 and _shifted(buf[edge[6]], buf[edge[10]])):
+            second = edge[2]
+            if not _is_row(columns, edge[3] - second, buf[second], buf[second + 1], buf[edge[12]]):
                 return n, segments, slows, edge[0], False
             head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
             head_1, head_2 = words[begin], words[begin + 8]
             tail_1, tail_2 = words[edge[9]], words[edge[9] + 8]
+        if trec and (words[edge[6]] & _255) - _43 > _14:  # a rank begins with one of +,-./0123456789
+            return n, segments, slows, begin, False
         if not trec:
             if buf[at] == 10 or (buf[at] == 13 and buf[at + 1] == 10):
                 at += 1 + (buf[at] == 13)

@@ -152,6 +152,12 @@ def judge_pairs(
     rows = np.arange(len(pairs))
     if judge.prompt.needs_positive:
         rows = np.array([row for row in range(len(pairs)) if pairs.positive(row) is not None], np.int64)
+    wanted = len(rows)
+    rows, empty = _with_texts(pairs, rows)
+    if wanted and not len(rows):
+        raise BadValue(
+            f"{pairs.name}: nothing can be judged: each pair misses the text of its query or document"
+        )
     if not len(rows):
         raise BadValue(
             f"the prompt {judge.prompt.template.name} shows a document that people found relevant, and no query has "
@@ -159,7 +165,7 @@ def judge_pairs(
         )
     usage = ServiceUsage(judge.chat.model)
     with cached_chat(judge.chat, judge.settings.concurrency, usage, limits=judge.limits) as client:
-        work = _Work(pairs, judge, Panel(client, judge.prompt, judge.settings), rows, progress)
+        work = _Work(pairs, judge, Panel(client, judge.prompt, judge.settings), rows, progress, empty)
         stopped = work.ask("judging", work.jobs())
         if stopped is not None and all(answer is None for answer in work.panel.answers(work.jobs())):
             raise stopped
@@ -176,11 +182,19 @@ def judge_pairs(
     return report
 
 
+def _with_texts(pairs: JudgingPairs, rows: Int64) -> tuple[Int64, tuple[int, int]]:
+    """(the rows whose query and document have a text, how many others miss the query's, and else the document's)."""
+    query = np.array([not pairs.texts[int(pairs.query[row])].strip() for row in rows.tolist()], np.bool_)
+    passage = np.array([not pairs.passage(row).strip() for row in rows.tolist()], np.bool_) & ~query
+    return rows[~(query | passage)], (int(query.sum()), int(passage.sum()))
+
+
 @dataclass(frozen=True, eq=False)
 class _Work:
     """One judging.
 
-    rows: int64[m], the pairs that are asked; verdicts: answers by kind, those of probes left out; unread: those without
+    rows: int64[m], the pairs that are asked; empty: how many are not, since the query, or else the document, has no
+    text; verdicts: answers by kind, those of probes left out; unread: those without
     a grade as a warning shows them; counts: answers that
     were read, those without a grade that max_tokens cut, and answers that are missing.
     """
@@ -190,6 +204,7 @@ class _Work:
     panel: Panel
     rows: Int64
     progress: Progress | None
+    empty: tuple[int, int] = (0, 0)
     verdicts: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
@@ -318,7 +333,9 @@ class _Work:
             pairs=len(pairs),
             queries=len(np.unique(pairs.query)),
             labelled=int(counts.sum()),
-            left_out=len(pairs) - len(self.rows),
+            left_out=len(pairs) - len(self.rows) - sum(self.empty),
+            empty_queries=self.empty[0],
+            empty_passages=self.empty[1],
             unanswered=self.counts["missing"],
             grades=tuple(zip(values.tolist(), counts.tolist(), strict=True)),
             verdicts=tuple(sorted(self.verdicts.items())),

@@ -168,7 +168,8 @@ class JudgeReport:
     of; unanswered: answers that are still missing, as where a budget ended. grades: (grade, pairs); verdicts: (kind,
     answers); cut: answers without a verdict that max_tokens ended; tied: pairs with several modes, of which the lowest
     counts; flagged: pairs whose document speaks to the judge. consistency: of pairs judged twice; people: of judgments
-    by people with the labels. answers: all that were read, also of earlier runs and of probes; tokens, answer_tokens,
+    by people with the labels. empty_queries, empty_passages: pairs that are not asked, since their query, or else their
+    document, has no text. answers: all that were read, also of earlier runs and of probes; tokens, answer_tokens,
     dollars: what they took.
     """
 
@@ -196,6 +197,8 @@ class JudgeReport:
     answer_tokens: int
     dollars: float | None
     settings: JudgeSettings
+    empty_queries: int = 0
+    empty_passages: int = 0
 
     @property
     def complete(self) -> bool:
@@ -255,6 +258,9 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
         warnings.append(
             f"{report.left_out:,} pairs were not asked: their queries have no document that people found relevant"
         )
+    for number, what in ((report.empty_queries, "query"), (report.empty_passages, "document")):
+        if number:
+            warnings.append(f"{number:,} pairs were not asked: their {what} has no text")
     if textless:
         warnings.append(f"{textless:,} pairs were left out: the collection has not their documents")
     if report.settings.samples > 1 and report.settings.temperature == 0:

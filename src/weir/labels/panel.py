@@ -302,7 +302,7 @@ def pairs_of_sheet(
     if collection is not None:
         placed = _placed(collection, queries, docs, query, doc)
         return replace(placed, people=people or placed.people, systems=systems or placed.systems)
-    if not all(line.query_text and line.text for line in lines):
+    if not (any(line.query_text for line in lines) and any(line.text for line in lines)):
         raise BadValue(
             f"{sheet} has not all texts of queries and documents; name the collection by --collection"
         )

@@ -25,7 +25,7 @@ from weir.core.tables import Table, cell_text, csv_cell, table_of
 from weir.errors import BadValue, FormatError, printable
 from weir.files.atomic import atomic_dir, write_json, write_text
 from weir.files.column_names import SHEET_HEAD
-from weir.files.formats import begins_as_sheet, csv_separator, first_line, number_records
+from weir.files.formats import begins_as_sheet, number_records, table_head
 from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
@@ -230,7 +230,7 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
             path, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
         ) from None
     if path.suffix == ".csv":
-        records = number_records(path, csv_separator(first_line(path)), (HEAD.index("grade"),))
+        records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:
         lines = enumerate(content.split("\n")[1:], 2)
         records = ((number, line.rstrip("\r").split("\t")) for number, line in lines)

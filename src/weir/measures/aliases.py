@@ -22,6 +22,8 @@ CUT = {
     "f1": "F@{}",
     "hit": "Success@{}",
     "hitrate": "Success@{}",
+    "hitratio": "Success@{}",
+    "hr": "Success@{}",
     "map": "AP@{}",
     "mapcut": "AP@{}",
     "mapia": "AP_IA@{}",
@@ -167,7 +169,8 @@ def _measure_of(text: str, ours: dict[str, str]) -> str | None:
         (why for name, why in REFUSED.items() if re.fullmatch(rf"{name}(?:[@.]?\d+)?", folded)), None
     )
     if refused is not None:
-        raise BadValue(f"{text}: {refused}")
+        number = re.search(r"\d+$", folded)
+        raise BadValue(f"{text}: {refused.replace('95', number[0]) if number else refused}")
     for one in _written(folded, None, ours):
         return one
     match = _NUMBERED.fullmatch(text)

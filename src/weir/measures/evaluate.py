@@ -7,7 +7,6 @@ conventions say otherwise. Queries of the run that nobody judged are ignored and
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +23,10 @@ from weir.core.origin import Origin
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
-from weir.files.formats import holds_nuggets, scores_rise
-from weir.files.intents import read_intents
+from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
+from weir.files.formats import holds_nuggets
+from weir.files.frames import qrels_from
+from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
@@ -281,11 +281,14 @@ def names_of_runs(runs: Sequence[Path]) -> list[str]:
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
-def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:
-    """The judgments in a file, of intents where a measure needs them or it is a nugget bank.
+def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQrels:
+    """The judgments in a file, of intents where a measure needs them or it is a nugget bank; Qrels stay as they are.
 
-    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`.
+    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`, BadValue
+    for Qrels where intents are needed.
     """
+    if not isinstance(qrels, Path):
+        return intents_from(qrels) if any(m.by_intent for m in measures) else qrels_from(qrels)
     by_intent = any(m.by_intent for m in measures) or holds_nuggets(qrels)
     return read_intents(qrels) if by_intent else read_qrels(qrels)
 
@@ -316,13 +319,6 @@ def join_run(
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, run)
-    if scores_rise(run):
-        warnings.warn(
-            f"{run}: scores rise from rank to rank, but the highest counts as the best; if they are distances: "
-            "weir data import FILE -o DIR --as run-ranks",
-            RankingWarning,
-            stacklevel=2,
-        )
     return judged
 
 

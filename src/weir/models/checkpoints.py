@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir.algorithms import algorithm
@@ -23,7 +24,7 @@ from weir.files.atomic import write_json
 from weir.files.integrity import read_sealed
 from weir.files.json_record import read_json
 from weir.registry import changed_settings, check_whole
-from weir.settings import hub_cache, settings
+from weir.settings import hub_cache, hub_offline, settings
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -215,9 +216,12 @@ def fetch(model: str) -> None:
             if not _has_weights(folder, ""):
                 library.snapshot_download(hub, allow_patterns=[*WANTED, *graph_patterns("fp32")])
     except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
-        reason = " ".join(str(error).split())[:200]
+        told = shorten(str(error).partition(". ")[0], 300, placeholder=" ...")
+        reason = (
+            "HF_HUB_OFFLINE forbids asking the hub" if hub_offline() else f"{type(error).__name__}: {told}"
+        )
         raise DownloadError(
-            f"the checkpoint '{hub}' is not here and could not be downloaded ({type(error).__name__}: {reason}); "
+            f"the checkpoint '{hub}' is not here and could not be downloaded ({reason}); "
             "see `weir list models`, or give a folder that holds one"
         ) from None
     if _snapshot(hub, variant) is None:

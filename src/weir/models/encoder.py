@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -234,6 +235,19 @@ class QueryDocumentEncoder(Protocol):
 
 
 @runtime_checkable
+class BeirEncoder(Protocol):
+    """A model of BEIR's dense search."""
+
+    def encode_queries(self, queries: list[str]) -> object:
+        """Vectors of queries [n, d]."""
+        ...
+
+    def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
+        """Vectors of documents [n, d]; of each a title and a text."""
+        ...
+
+
+@runtime_checkable
 class DeclaredSimilarity(Protocol):
     """A model that says how its vectors are compared, as sentence-transformers' do."""
 
@@ -308,13 +322,18 @@ class LoadedObject:
         return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 
 
+def _encoded_as_corpus(model: BeirEncoder, texts: list[str]) -> object:
+    return model.encode_corpus([{"title": "", "text": text} for text in texts])
+
+
 @checked
 def as_encoder(
     model: object, similarity: str | None = None, name: str | None = None, version: str | None = None
 ) -> ObjectEncoder:
     """An object with encode(texts), with encode_query(texts) and encode_document(texts), or a function, as an encoder.
 
-    Each takes a list of texts and gives an array of vectors [n, d]. similarity: None takes what the object declares
+    Each takes a list of texts and gives an array of vectors [n, d]; so do BEIR's encode_queries, and encode_corpus of
+    {"title": "", "text": text}, as the text has the title already. similarity: None takes what the object declares
     (similarity_fn_name), else cosine; name: how it prints, by default that of its class or function; version: what
     stands for it in keys; vectors by one without a version are made again in each process. Raises BadValue for what
     encodes nothing, and for a similarity other than cosine and dot.
@@ -325,6 +344,8 @@ def as_encoder(
     document: EncodeFunction
     if isinstance(model, QueryDocumentEncoder):
         query, document = model.encode_query, model.encode_document
+    elif isinstance(model, BeirEncoder):  # which may have a plain `encode` too, without its prompts
+        query, document = model.encode_queries, partial(_encoded_as_corpus, model)
     elif isinstance(model, TextsEncoder):
         query = document = model.encode
     elif callable(model):
@@ -338,7 +359,7 @@ def as_encoder(
     chosen = similarity or declared or "cosine"
     if chosen not in SIMILARITIES:
         raise BadValue(f"similarity is {chosen!r}; expected cosine or dot")
-    return ObjectEncoder(query, document, Identity.of(model, name, version), chosen)
+    return ObjectEncoder(query, document, Identity.of(model, name, version, ObjectEncoder.adapter), chosen)
 
 
 # ----------

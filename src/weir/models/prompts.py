@@ -112,6 +112,7 @@ _ENTRIES = {
     "schema": dict,
     "verbatim": bool,
 }
+_WITHOUT = {"objective": ', objective = "" where queries have none', "system": ', system = "" for none'}
 _OPTIONAL = ("json", "schema", "verbatim")
 _PLACE = re.compile(r"\{(\w+)\}")
 SIGNING = """
@@ -245,6 +246,8 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
     for entry, kind in _ENTRIES.items():
         if entry not in _OPTIONAL and type(entries.get(entry)) is not kind:
             expected = "a text" if kind is str else "a whole number"
+            if entry not in entries:
+                raise BadValue(f"{path}: no entry {entry}; expected {expected}{_WITHOUT.get(entry, '')}")
             raise BadValue(f"{path}: {entry} is {entries.get(entry)!r}; expected {expected}")
     if unknown_entries := sorted(set(entries) - set(_ENTRIES)):
         raise BadValue(

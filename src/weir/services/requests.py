@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 from functools import cache
 from ipaddress import IPv4Address, ip_address
 from socket import SHUT_RDWR
@@ -27,6 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
 from weir.files.masks import without_secret
+from weir.files.retry_after import seconds_asked
 from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
 
 # ----------
@@ -630,13 +630,8 @@ def exchange(
     elif 300 <= status < 400:
         location = masked(reply.headers.get("Location"))[:SHOWN_CHARACTERS]
         message = f"{message}; it moved to {location}: give that address"
-    again, wait = status in RETRYABLE_STATUSES and not exhausted, 0.0
-    if again and (after := reply.headers.get("Retry-After")):
-        with suppress(ValueError, TypeError):
-            wait = parsedate_to_datetime(after).timestamp() - clock.wall()
-        with suppress(ValueError):
-            wait = float(after)
-        wait = max(0.0, wait) if math.isfinite(wait) else 0.0
+    again = status in RETRYABLE_STATUSES and not exhausted
+    wait = seconds_asked(reply.headers.get("Retry-After"), clock.wall()) if again else 0.0
     raise AttemptError("failed" if status >= 500 else "refused", message, wait, again, status, free=True)
 
 

@@ -506,8 +506,9 @@ def _comparison(
     standings = []
     for k, name in enumerate(names):
         low, high = mean_ends[k]
-        ranks = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
-        standings.append(Standing(name, reported[k], low, high, *(ranks if way else (None, None)), groups[k]))
+        best, worst = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
+        place = (low, high, best if way else None, worst if way else None, groups[k])
+        standings.append(Standing(name, reported[k], *place))
     return Comparison(
         *(table.dataset, table.measure, units, table.unit, table.left_out, tuple(standings)),
         tuple(compared_pairs),

@@ -27,10 +27,10 @@ from weir.core.scores import (
 )
 from weir.core.strings import Float64
 from weir.core.tables import Cell, Table, table_of
-from weir.errors import BadValue
+from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, best_of, parse_measure
+from weir.measures.measure import Measure, best_of, direction, parse_measure
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_part_means
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ ENOUGH_JUDGED = 0.9
 """Judged@10 from which nothing is said."""
 APART = 0.05
 """Difference of two judged rates from which both are named."""
+FAR_DEEPER = 2
+"""Times as many documents from which rankings of two systems are of another depth."""
 LISTED_CELLS = 3
 CUT_QUERIES, CUT_SHARE = 5, 0.9
 """Answered queries, and the share of them with equally many documents, from which rankings count as cut there."""
@@ -70,7 +72,9 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
             rates[name if several else ""] = rate
         if one.conventions != "default":
             conventions += map(Note, parse_conventions(one.conventions).sentences())
-    return list(dict.fromkeys([*notes, *judged_notes(rates), *shared, *conventions]))
+    depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
+    deep = [] if first is None else depth_notes(depths, first.measures)
+    return list(dict.fromkeys([*notes, *deep, *judged_notes(rates), *shared, *conventions]))
 
 
 def few_notes(scores: Scores) -> list[Note]:
@@ -259,6 +263,9 @@ def noted(
                 "empty=left-out leaves them out",
             )
         )
+    k, tied_there = judged.cut_in_ties()
+    if tied_there and any(reaches(measure, k) for measure in measures):
+        remarks.append(tied_cut_note(k, tied_there, known=False))
     if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
         remarks += shallow_notes(int(retrieved.max()), map(str, measures))
     if judged.float_rank is not None:
@@ -277,12 +284,53 @@ def noted(
     return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
 
 
+def reaches(measure: Measure, k: int) -> bool:
+    """Whether a measure depends on which documents of equal score are among the first k alone."""
+    return measure.cutoff is None or measure.cutoff >= k
+
+
+def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
+    """The note on rankings cut at k within equal scores, with the remedy.
+
+    known: whether equal scores are known to follow; searched: whether these were searched and are scored too.
+    """
+    where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
+    if searched:
+        return Note(f"{where}, and so are others beyond it, which were searched now")
+    follow = "and others beyond it are not seen" if known else "and others beyond it may have been cut"
+    return Note(f"{where}, {follow}; search deeper, as with -k {2 * k}")
+
+
 def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
     """A note on measures whose cut-off no ranking reaches, if there are any; depth: documents of the longest."""
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
     what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
     return [Note(what)] if beyond else []
+
+
+def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note]:
+    """A note on measures of whole rankings where those of one system are much longer than another's.
+
+    depths: documents of the longest ranking, by system.
+    """
+    least, most = (
+        min(depths, key=depths.__getitem__, default=""),
+        max(depths, key=depths.__getitem__, default=""),
+    )
+    uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
+    if not uncut or depths[most] < FAR_DEEPER * depths[least]:
+        return []
+    sides = " and ".join(f"{counted(depths[name], 'document')} of {name}" for name in (least, most))
+    return [Note(f"{', '.join(uncut)}: looks at whole rankings, which hold at most {sides}")]
+
+
+def parsed_cutoff(name: str) -> int | None:
+    """The cut-off of the measure of a name, 0 for a name that is none of a measure here."""
+    try:
+        return parse_measure(name).cutoff
+    except WeirError:
+        return 0
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
@@ -437,8 +485,8 @@ def long_table(rows: Sequence[Row]) -> Table:
             if "ties=bounds" in row.conventions:
                 lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
                 more += f" ties {score(lowest)}..{score(highest)}"
-            best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
-            cells.append(Cell(score(row.mean), best, more=more))
+            is_best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
+            cells.append(Cell(score(row.mean), is_best, more=more))
         for measure in people:
             mean = line[measure].people if measure in line else None
             cells.append(Cell("-" if mean is None else score(mean)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -20,7 +20,7 @@ from weir.core.strings import Float64
 from weir.datasets.load import filtered
 from weir.errors import BadRanking, BadValue
 from weir.registry import Identity
-from weir.systems.composite import open_parts, run_of_answer, shelf_of
+from weir.systems.composite import asked_depth, open_parts, run_of_answer, shelf_of
 from weir.systems.protocol import (
     IN_MEMORY,
     RERANKERS,
@@ -30,6 +30,7 @@ from weir.systems.protocol import (
     Composite,
     Context,
     Costs,
+    NestedSearcher,
     Reranker,
     Retriever,
     Scorer,
@@ -39,8 +40,8 @@ from weir.systems.protocol import (
     check_k,
     described_depth,
 )
-from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
-from weir.systems.restricted import restricted_search, sufficient_depth
+from weir.systems.rerank.reranking import RerankingSearcher, has_candidates, rerank_room
+from weir.systems.restricted import asked_further, restricted_search
 
 # ----------
 # Functions and objects as systems and re-rankers. They take and return dicts, lists and texts; composite.py checks what
@@ -56,6 +57,8 @@ ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
 """(texts of queries, texts of documents, aligned) -> a score for each pair."""
 
 T = TypeVar("T")
+SystemLike: TypeAlias = "str | Retriever | Callable[..., object] | SearchObject | IndexObject"
+"""What `as_system` and `parse_system` take: a name, a system, a function, an object."""
 
 
 @runtime_checkable
@@ -147,9 +150,8 @@ class FunctionSearcher:
         return run_of_answer(answer, queries, self.corpus.ids, self.name).top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """What may be ranked of the function's answer, which is asked once."""
-        depth = sufficient_depth(queries, k, len(self.corpus))
-        return self.search(queries, depth, context).allowed(queries).top(k)
+        """What may be ranked of the function's answer, which is asked once, for all documents."""
+        return asked_further(self, queries, k, context, (len(self.corpus), len(self.corpus)))
 
     def costs(self) -> Costs:
         """Unknown: it is asked once."""
@@ -271,7 +273,7 @@ class Pipeline:
     def components(self) -> tuple[Component, ...]:
         """The rankings of the first system, and what the re-ranker is made of."""
         by = self.reranker.components() if isinstance(self.reranker, Composite) else ()
-        return (Component(self.first, "run"), *by)
+        return (Component(self.first, "run", depth=partial(rerank_room, self)), *by)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
@@ -315,7 +317,7 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     if isinstance(given, Reranker):
         raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
     if isinstance(given, SearchObject) or callable(given):
-        return FunctionSystem(given, _identity(given, name, version))
+        return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
     raise BadValue(
         f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
         "object with search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
@@ -337,7 +339,7 @@ def as_reranker(
     if isinstance(given, Reranker):
         return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
-        return FunctionReranker(given, _identity(given, name, version), depth)
+        return FunctionReranker(given, _identity(given, name, version, FunctionReranker.adapter), depth)
     raise BadValue(
         f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_in_message(given)} is not one"
     )
@@ -351,8 +353,8 @@ def _unchanged(system: T, name: str | None, version: str | None) -> T:
     return system
 
 
-def _identity(function: object, name: str | None, version: str | None) -> Identity:
-    identity = Identity.of(function, name, version)
+def _identity(function: object, name: str | None, version: str | None, adapter: str) -> Identity:
+    identity = Identity.of(function, name, version, adapter)
     if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
         raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
     return identity
@@ -375,7 +377,8 @@ def _in_message(value: object) -> str:
 class Filtered:
     """A system's ranking of the documents that fit a filter, as if the others had left it before the cut at k.
 
-    system: any system; what it counts over all documents, such as how many hold a term, stays so. filter: what a
+    system: any system; what it counts over all documents, such as how many hold a term, stays so. A program or server
+    is asked ever deeper, down to 10,000 results; queries for which it gives fewer than k are counted. filter: what a
     document's fields have to be, such as 'lang == "en" and year >= 2020', see docs/collections.md. Queries may have
     filters of their own, which count as well. Raises BadValue for what is no system or no filter.
     """
@@ -399,7 +402,7 @@ class Filtered:
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
         own = {"filter": self.filter, "algorithm": algorithm("restricted search")}
-        return {"system": str(self), **own, "of": self.system.describe()}
+        return {"system": str(self), **own, **asked_depth(self.system), "of": self.system.describe()}
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields that the filter reads."""
@@ -454,6 +457,10 @@ class FilteredSearcher:
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`: what may be ranked for a query and fits."""
         return self.search(queries, k, context)
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether its system's search is."""
+        return isinstance(self.searcher, NestedSearcher) and self.searcher.nested(queries, k)
 
     def costs(self) -> Costs:
         """Those of its system."""

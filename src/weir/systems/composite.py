@@ -17,7 +17,7 @@ import numpy as np
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Ids
+from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError
 from weir.files.atomic import storing
 from weir.registry import Identified, Identity, printed, session_only
@@ -26,6 +26,7 @@ from weir.systems.protocol import (
     CollectionAware,
     Context,
     FieldReader,
+    Remote,
     Reranker,
     Retriever,
     Scorer,
@@ -33,7 +34,7 @@ from weir.systems.protocol import (
     Shelf,
     Titled,
 )
-from weir.systems.restricted import restricted_search
+from weir.systems.restricted import MOST_ASKED, restricted_search
 
 PLAIN = (type(None), bool, int, float, str)
 """Settings that are no systems: asking the protocols whether a value has their methods takes some 20 microseconds."""
@@ -173,12 +174,46 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
     for number in np.flatnonzero(query < 0):
         raise BadRanking(f"answered query '{run.queries[int(number)]}', which was not asked")
     rows, code = query[run.query_of_row()], doc[run.doc].astype(np.int32)
-    for row in np.flatnonzero(code < 0):
-        document = run.docs[int(run.doc[row])]
-        raise BadRanking(
-            f"query '{queries.ids[int(rows[row])]}': document '{document}' is not in the collection"
-        )
+    known_rows(rows, code, lambda row: run.docs[int(run.doc[row])], queries.ids)
     return Run.from_columns(queries.ids, documents, rows, code, run.score, Named(name, run.ties))
+
+
+UNKNOWN = ("refuse", "drop")
+"""What may become of documents that a system answers with and the collection does not have."""
+
+
+def check_unknown(name: str, value: object) -> None:
+    """Raise BadValue for anything else than a word of UNKNOWN."""
+    if value not in UNKNOWN:
+        raise BadValue(f"{name}: unknown is {value!r}; expected 'refuse' or 'drop'")
+
+
+def described_unknown(unknown: str) -> dict[str, object]:
+    """The entry of a description: none for "refuse", which changes no ranking."""
+    return {} if unknown == "refuse" else {"unknown": unknown}
+
+
+def known_rows(
+    query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
+) -> tuple[Int64, str]:
+    """(the rows whose documents the collection has, a sentence on the others, "" where there are none).
+
+    query, doc: numbers for each row, doc -1 for a document that the collection does not have; names: the identifier of
+    a row's document; unknown: one of UNKNOWN, "" where the system has no such setting; hint: what else the user may do.
+    Raises BadRanking for such documents unless they are dropped.
+    """
+    others = np.flatnonzero(doc < 0)
+    if len(others) == 0:
+        return np.arange(len(doc)), ""
+    row = int(others[0])
+    problem = (
+        f"{len(others):,} of {len(doc):,} answers are documents that the collection does not have, the first "
+        f"'{names(row)}' to query '{queries[int(query[row])]}'"
+    )
+    if unknown == "drop":
+        return np.flatnonzero(doc >= 0), f"{problem}; they are left out"
+    ways = ['unknown="drop" leaves them out'] * bool(unknown) + [hint] * bool(hint)
+    raise BadRanking("; ".join([f"{problem}; is it of this collection?", *ways]).replace("?;", "?"))
 
 
 # ----------
@@ -314,6 +349,13 @@ def titled(system: object) -> str:
             file, own = part.title()
             title = title.replace(printed(file), printed(own)) if file and own else title
     return title if title != name else ""
+
+
+def asked_depth(system: object) -> dict[str, object]:
+    """The entry of a description that says how deep a part that runs elsewhere is asked, for what may be ranked; none
+    without such a part."""
+    remote = any(isinstance(part, Remote) for part in parts_of(system))
+    return {"asked to depth": MOST_ASKED} if remote else {}
 
 
 def fields_of(system: object) -> tuple[str, ...]:

@@ -220,6 +220,10 @@ class DenseSearcher:
     reused: int = 0
     near: Approximate | None = None
 
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether it searches exactly."""
+        return self.near is None
+
     def costs(self) -> Costs:
         """The vectors in the store, and how many were there before; an API's vectors of queries are kept too."""
         size = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]

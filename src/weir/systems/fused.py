@@ -91,7 +91,14 @@ class Fused:
 
     def components(self) -> tuple[Component, ...]:
         """The rankings of its distinct parts."""
-        return tuple(Component(part, "run") for part in self.distinct.values())
+        return tuple(
+            Component(part, "run", depth=lambda queries, k, corpus: self.part_depth(k))
+            for part in self.distinct.values()
+        )
+
+    def part_depth(self, k: int) -> int:
+        """How many answers are taken from each part, where k are wanted of the fusion."""
+        return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FusedSearcher:
@@ -118,7 +125,7 @@ class FusedSearcher:
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents by fusion of each part's answers; raises BadValue for k below 1."""
         check_k(k)
-        depth = max(DEPTH, k) if self.system.depth is None else self.system.depth
+        depth = self.system.part_depth(k)
         runs = {
             searcher: rankings(searcher, queries, depth, part, context=context)
             for searcher, part in dict(zip(self.searchers, self.system.parts, strict=True)).items()
@@ -129,6 +136,10 @@ class FusedSearcher:
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`: its parts rank only what may be ranked."""
         return self.search(queries, k, context)
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether its parts are asked as deep for one more."""
+        return self.system.part_depth(k + 1) == self.system.part_depth(k)
 
     def costs(self) -> Costs:
         """Those of the parts."""

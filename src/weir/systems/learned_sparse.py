@@ -16,7 +16,7 @@ from weir.core.strings import Float32, Float64, Int32, Int64, offsets
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import VALUE, document_frequencies, place
-from weir.kernels.inverted.search import Impacts
+from weir.kernels.inverted.search import DEEPEST_BOUND_SCAN, Impacts
 from weir.models.hardware import declared_kind
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder
 from weir.registry import changed_settings
@@ -166,6 +166,10 @@ class SparseSearcher:
     impacts: ImpactIndex
     opened: LoadedSparse | None
     stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether one more is found by bounds as the k are."""
+        return k != DEEPEST_BOUND_SCAN
 
     def costs(self) -> Costs:
         """The weights in the store from which the index was made; queries are encoded each time."""

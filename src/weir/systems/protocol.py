@@ -74,7 +74,8 @@ class Costs:
     whose vectors, questions or rows on a server existed before; cached_queries: whether vectors of queries are stored
     too; requested_pairs, computed_pairs: pairs to score, and those that were not in a store; candidates, unscored:
     documents that first stages gave to re-rankers, and those of them behind the depth; repeatable: whether a repeated
-    search costs nothing but time, so that single queries may be timed; services: requests to services.
+    search costs nothing but time, so that single queries may be timed; services: requests to services; measured:
+    whether the time that it takes is that of searching, not of reading what was found elsewhere.
     """
 
     external_bytes: int = 0
@@ -86,6 +87,7 @@ class Costs:
     unscored: int = 0
     repeatable: bool = False
     services: tuple[ServiceUsage, ...] = ()
+    measured: bool = True
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(
@@ -98,6 +100,7 @@ class Costs:
             self.unscored + other.unscored,
             self.repeatable and other.repeatable,
             self.services + other.services,
+            self.measured and other.measured,
         )
 
     @staticmethod
@@ -122,6 +125,20 @@ class Searcher(Protocol):
     def costs(self) -> Costs:
         """The costs so far; `Costs()` where it stores and counts nothing."""
         ...
+
+
+@runtime_checkable
+class NestedSearcher(Protocol):
+    """A searcher that sees at no cost what follows its k results."""
+
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether the k best are the first k of the k + 1 best, found with the same work."""
+        ...
+
+
+def always_nested(searcher: object, queries: Queries, k: int) -> bool:
+    """True, of an exact search."""
+    return True
 
 
 @runtime_checkable
@@ -187,11 +204,12 @@ class Shelf(Protocol):
 @dataclass(frozen=True)
 class Component:
     """A part of a system. takes: its rankings ("run") or its index; over: what it indexes, "" for the documents of the
-    collection."""
+    collection; depth: how many results of each ranking are taken, for k of these queries over this corpus."""
 
     system: Retriever
     takes: Literal["run", "index"]
     over: str = ""
+    depth: Callable[[Queries, int, Corpus], int] = lambda queries, k, corpus: k
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ are restricted too, so that a re-ranker sees only documents that may be ranked.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -17,14 +18,16 @@ from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int64
+from weir.errors import RankingWarning, ServiceError
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
 """The first depth where only candidates count."""
-ONCE_DEPTH = 1000
-"""The least depth of a system that is called once, such as a server of others."""
-GROWTH_FACTOR = 8
-"""The depth grows by this factor where too few documents may be ranked."""
+ASKED_DEPTH, MOST_ASKED = 1000, 10_000
+"""The first and the largest depth of a system that is not called for free, such as a server, where few documents may be
+ranked; as large as what search servers answer by default."""
+GROWTH_FACTOR, ASKED_GROWTH = 8, 2
+"""The depth grows by these factors where too few documents may be ranked; by the second where asking is not free."""
 LOWEST_SCORE = -float(np.finfo(np.float32).max)
 """The score of a pair that a scorer cannot score."""
 BLOCK_ROWS = 1 << 24
@@ -55,28 +58,91 @@ def unrestricted(queries: Queries) -> Queries:
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
     """The k best documents for each query among those that may be ranked, fewer where fewer match.
 
-    A searcher that may be called again is called as in `deepened`. Any other is called once: for k and as many more as
-    are excluded, and for ONCE_DEPTH at least where there are candidates or filters. Raises BadValue for filters that
-    were not matched with the documents.
+    A searcher that may be called again for free is called as in `deepened`, any other as in `asked_further`. Raises
+    BadValue for filters that were not matched with the documents.
     """
-    free_queries = unrestricted(queries)
-    if free_queries is queries:
+    if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
         return searcher.search_restricted(queries, k, context)
     if searcher.costs().repeatable:
         return deepened(searcher, queries, k, context)
-    candidates, excluded = _lists(queries)
-    depth, free = k + _longest(excluded), candidates is None and _permitted(queries) is None
-    depth = depth if free else max(depth, ONCE_DEPTH)
-    return searcher.search(free_queries, depth, context).allowed(queries).top(k)
+    return asked_further(searcher, queries, k, context)
 
 
-def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
-    """How many of all documents have to be ranked so that k are left of those that may be."""
-    candidates, excluded = _lists(queries)
-    free = candidates is None and _permitted(queries) is None
-    return k + _longest(excluded) if free else max(k, documents)
+def asked_further(
+    searcher: Searcher,
+    queries: Queries,
+    k: int,
+    context: Context = IN_MEMORY,
+    depths: tuple[int, int] = (ASKED_DEPTH, MOST_ASKED),
+) -> Run:
+    """The k best documents that may be ranked, of a system that is not asked for free.
+
+    It is asked for k and as many more as are excluded; with candidates or filters for depths[0] at least, and then
+    twice as deep for the queries that lack documents, until it answers with fewer than asked, fails (ServiceError), or
+    depths[1] is reached. Warns (RankingWarning) of queries that still lack documents.
+    """
+    free, (candidates, excluded) = unrestricted(queries), _lists(queries)
+    depth = k + _longest(excluded)
+    if candidates is not None or _permitted(queries) is not None:
+        depth = max(depth, depths[0])
+    most, asked, waiting = max(depth, depths[1]), depth, np.arange(len(queries))
+    length, round_taken = np.full((2, len(queries)), -1)  # of the longest answer to each query
+    answers, wanted = list[tuple[Int64, Run]](), np.full(len(queries), k)
+    while len(waiting):
+        try:
+            run = searcher.search(free.take(waiting), depth, context)
+        except ServiceError:
+            if not answers:
+                raise
+            break
+        asked, filtered = depth, run.allowed(queries.take(waiting)).top(k)
+        longer = np.diff(run.ptr) > length[waiting]
+        length[waiting[longer]], round_taken[waiting[longer]] = np.diff(run.ptr)[longer], len(answers)
+        answers.append((waiting, filtered))
+        wanted = _wanted(queries, k, run.docs) if len(answers) == 1 else wanted
+        lacking = np.diff(filtered.ptr) < wanted[waiting]
+        depth = min(ASKED_GROWTH * depth, most)
+        waiting = waiting[longer & lacking & (np.diff(run.ptr) >= asked) & (depth > asked)]
+    parts = [(np.where(round_taken[at] == n, at, -1), one) for n, (at, one) in enumerate(answers)]
+    whole = _joined(queries, parts)
+    note_lacking(whole, queries, k, f"its rankings were seen to depth {asked:,} at most")
+    return whole
+
+
+def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
+    """Warn (RankingWarning) of queries with fewer than k documents though more may be ranked.
+
+    seen: how deep was searched.
+    """
+    lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
+    if lacking:
+        few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"
+        warnings.warn(RankingWarning(f"{run.name}: found {few}; {seen}"), stacklevel=3)
+
+
+def _wanted(queries: Queries, k: int, docs: Ids) -> Int64:
+    """How many of the documents a query gets at most: k, or all that may be ranked for it."""
+    (candidates, excluded), permitted = _lists(queries), _permitted(queries)
+    masks = DocumentMasks.every(docs, len(queries)) if permitted is None else permitted
+    most = masks.lengths()
+    for lists, sign in ((excluded, -1), (candidates, 1)):
+        if lists is None:
+            continue
+        query, code = lists.query_of_row(), lists.codes_in(masks.docs)
+        rows = (code >= 0) & masks.allow(query, code)
+        if sign > 0 and excluded is not None:
+            rows &= ~np.isin(
+                _pairs(query, code), _pairs(excluded.query_of_row(), excluded.codes_in(masks.docs))
+            )
+        count = np.bincount(query[rows], minlength=len(queries))
+        most = most - count if sign < 0 else np.where(lists.lengths() > 0, count, most)
+    return np.minimum(most, k)
+
+
+def _pairs(query: NDArray[np.integer], code: NDArray[np.integer]) -> Int64:
+    return query.astype(np.int64) << 32 | code
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:

@@ -19,15 +19,24 @@ from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.runs import read_run
 from weir.files.text_files import check_regular, unquoted
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called, only_time
-from weir.systems.restricted import candidate_rows
+from weir.systems.composite import check_unknown, known_rows
+from weir.systems.protocol import (
+    IN_MEMORY,
+    SYSTEMS,
+    Component,
+    Context,
+    Costs,
+    always_nested,
+    called,
+    only_time,
+)
+from weir.systems.restricted import candidate_rows, note_lacking
 
 # ----------
 # A file of rankings as a system.
 
 
 COLLECTION = "{dataset}"
-UNKNOWN = ("refuse", "drop")
 
 
 @SYSTEMS.register("run")
@@ -49,8 +58,7 @@ class StoredRun:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str) or not self.path:
             raise BadValue(f"run: path is {self.path!r}; expected that of a file of rankings")
-        if self.unknown not in UNKNOWN:
-            raise BadValue(f"run: unknown is {self.unknown!r}; expected 'refuse' or 'drop'")
+        check_unknown("run", self.unknown)
 
     def __str__(self) -> str:
         return called("run", [self.path], {} if self.unknown == "refuse" else {"unknown": self.unknown})
@@ -87,17 +95,12 @@ class StoredRun:
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
             run = read_run(self.path)
         doc = corpus.ids.codes(run.docs.strings).astype(np.int32)[run.doc]
-        unknown = np.flatnonzero(doc < 0)
-        if len(unknown) == 0:
-            return StoredRunSearcher(self, run, corpus.ids, doc)
-        query, name = run.queries[int(run.query_of_row()[unknown[0]])], run.docs[int(run.doc[unknown[0]])]
-        problem = (
-            f"{len(unknown):,} of {len(doc):,} answers are documents that the collection does not have, the first "
-            f"'{name}' to query '{query}'"
-        )
-        if self.unknown == "refuse":
-            raise BadRanking(f'{self}: {problem}; is it of this collection? unknown="drop" leaves them out')
-        return StoredRunSearcher(self, run, corpus.ids, doc, f"{problem}; they are left out")
+
+        def document(row: int) -> str:
+            return run.docs[int(run.doc[row])]
+
+        _, note = known_rows(run.query_of_row(), doc, document, run.queries, self.unknown)
+        return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
     def open(self, corpus: Corpus, context: Context) -> StoredRunSearcher:
         """As `index`: nothing is kept."""
@@ -164,9 +167,15 @@ class StoredRunSearcher:
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What may be ranked of the whole rankings."""
         longest = int(np.diff(self.run.ptr).max(initial=1))
-        return self.search(queries, max(k, longest), context).allowed(queries).top(k)
+        run = self.search(queries, max(k, longest), context).allowed(queries).top(k)
+        note_lacking(run, queries, k, f"the file has {longest:,} at most for a query")
+        return run
 
-    costs = only_time
+    nested = always_nested
+
+    def costs(self) -> Costs:
+        """None that anybody measured: it may be asked again, and reads a file."""
+        return Costs(repeatable=True, measured=False)
 
 
 # ----------
@@ -223,7 +232,7 @@ class CandidatePoolSearcher:
 
     @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The first k candidates of each query that are documents and not excluded.
+        """The first k candidates of each query that are documents and not excluded; warns (RankingWarning) of more.
 
         Raises BadValue where no query has any, and for k below 1.
         """
@@ -233,7 +242,13 @@ class CandidatePoolSearcher:
                 'write into collection.toml in its folder the line: candidates = "judged"; others stand in the lines '
                 'of queries.jsonl: {"_id": "q1", "text": "...", "metadata": {"candidates": ["d1", "d2"]}}'
             )
-        return candidate_rows(queries, self.corpus, "pool").allowed(queries).top(k)
+        whole = candidate_rows(queries, self.corpus, "pool").allowed(queries)
+        sizes = np.diff(whole.ptr)
+        if cut := int((sizes > k).sum()):
+            most = int(sizes.max())
+            lost = f"{cut:,} of {len(queries):,} queries have more than {k:,} candidates, up to {most:,}"
+            warnings.warn(RankingWarning(f"pool: {lost}; -k {most} keeps all"), stacklevel=2)
+        return whole.top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`."""

@@ -48,7 +48,7 @@ Scratch: TypeAlias = tuple[Any, ...]
 
 _SLACK_KEYS = 64
 _SPACE_KEYS = 512  # beyond twice k: the best are selected that much more rarely
-_DEEPEST_BOUND_SCAN = 1000  # documents of a query beyond which byte bounds leave out too little
+DEEPEST_BOUND_SCAN = 1000  # documents of a query beyond which byte bounds leave out too little
 _scratch = threading.local()  # one thread's memory between calls; its accumulators are zero between calls
 
 
@@ -147,7 +147,7 @@ def _chunk(index: Impacts, queries: SparseQueries, hits: Hits) -> None:
     depth = min(hits.doc.shape[1], max(1, index.n_docs))
     if index.bounds is None:
         _exhaustively(index, queries, depth, hits)
-    elif index.columns is None or depth > _DEEPEST_BOUND_SCAN:
+    elif index.columns is None or depth > DEEPEST_BOUND_SCAN:
         _by_postings(index, queries, depth, hits)
     else:
         for q in _by_bounds(index, queries, depth, hits).tolist():

@@ -15,7 +15,7 @@ from typing import Any
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, require
-from weir.experiment.results import ResultCell, as_weir_writes_it, finished_cells, stages_of
+from weir.experiment.results import ResultCell, as_weir_writes_it, finished_cells, whole_seconds
 from weir.experiment.stages import Stage, slug
 from weir.files.atomic import make_folder, write_json, write_text
 from weir.files.runs import read_run
@@ -215,7 +215,7 @@ def _result(cell: ResultCell) -> dict[str, object]:
         "task_name": task_of(cell.collection).name,
         "mteb_version": None,
         "scores": {cell.split: [scores]},
-        "evaluation_time": sum(record.cost["seconds"] for _, record in stages_of(cell)),
+        "evaluation_time": whole_seconds(cell),
         "kg_co2_emissions": None,
         "date": cell.ranked.made["when"],
     }
@@ -321,7 +321,7 @@ def metadata_of(cell: ResultCell) -> dict[str, Any]:
     """
     origin, settings = cell.ranked.made, dict(cell.settings)
     packages = [f"{name}=={version}" for name, version in (origin.get("packages") or {}).items()]
-    seconds = sum(record.cost["seconds"] for _, record in stages_of(cell))
+    seconds = whole_seconds(cell)
     return {
         "tag": cell.label or cell.system,
         "platform": {
@@ -342,6 +342,6 @@ def metadata_of(cell: ResultCell) -> dict[str, Any]:
             }
         },
         "research goal": {"evaluation": {"reported measures": [row.measure for row in cell.rows]}},
-        "resources": {"runtime": {"wallclock": f"{seconds:.3f} s"}},
+        "resources": {} if seconds is None else {"runtime": {"wallclock": f"{seconds:.3f} s"}},
         "when": origin.get("when"),
     }

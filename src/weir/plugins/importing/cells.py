@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from weir.errors import BadValue
 from weir.files.column_names import fold
+from weir.files.label_files import BINARY_WORDS
 
 # ----------
 # The fields of a record, and what becomes of each: taken by a reader, kept as metadata, or told as left out.
@@ -31,7 +32,7 @@ class Cells(dict[str, Any]):
         self.take(name)
         return super().__getitem__(name)
 
-    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
+    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  JSON's values
         """The value of a field, which is taken."""
         self.take(name)
         return super().get(name, default)
@@ -187,18 +188,17 @@ def number(value: object) -> float | None:
     return parsed if math.isfinite(parsed) else None
 
 
-_ROUND = re.compile(r"yes|no|true|false", re.I)
-
-
 def is_grade(value: object) -> bool:
-    """Whether a value can be a grade by itself: a number, true, false, yes or no."""
-    return number(value) is not None or bool(_ROUND.fullmatch(plain(value)))
+    """Whether a value can be a grade by itself: a number, or a word such as true, no and irrelevant."""
+    return number(grade_value(value)) is not None
 
 
 def grade_value(value: object) -> object:
-    """A grade as a number where it is spelled true, false, yes or no; else as it is."""
-    word = plain(value).casefold() if isinstance(value, (str, bool)) else ""
-    return {"true": 1, "yes": 1, "false": 0, "no": 0}.get(word, value)
+    """A grade as a number where it is a word that means the same in every file; else as it is."""
+    if not isinstance(value, (str, bool)):
+        return value
+    word = " ".join(plain(value).casefold().replace("_", " ").replace("-", " ").split())
+    return BINARY_WORDS.get(word, value)
 
 
 # ----------
@@ -255,15 +255,15 @@ def spelled(text: str) -> list[Any] | dict[str, Any] | None:
     raise ValueError(f"'{text[:60]}' is no list that can be read; write it as JSON")
 
 
-def _json(text: str) -> Any:  # noqa: ANN401
+def _json(text: str) -> Any:  # noqa: ANN401  JSON's values
     return json.loads(text, parse_float=Spelled.of, object_pairs_hook=Cells)
 
 
-def _python(text: str) -> Any:  # noqa: ANN401
+def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
     """The value of Python's literal, numbers as they are spelled."""
     tree = ast.parse(text, mode="eval").body
 
-    def value(node: ast.expr) -> Any:  # noqa: ANN401
+    def value(node: ast.expr) -> Any:  # noqa: ANN401  JSON's values
         source = ast.get_source_segment(text, node) or ""
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             return [value(one) for one in node.elts]

@@ -105,8 +105,8 @@ def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str
 
 
 _LONGEST_NAME = 20  # words of an identifier: titles and names stay below
-_FEW = 12  # different grades of a scale
-_MOST = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
+_SCALE_GRADES = 12  # different grades of a scale
+_KIND_SHARE = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
 ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
@@ -121,17 +121,28 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
     if any(isinstance(value, (list, dict)) or _begins_list(value) for value in given):
         return "list"
     grades = [value for value in given if is_grade(value)]
-    if len(grades) >= _MOST * len(given):
-        few = len(set(map(plain, grades))) <= _FEW
+    if len(grades) >= _KIND_SHARE * len(given):
+        few = len(set(map(plain, grades))) <= _SCALE_GRADES
         fractions = any(not (number(value) or 0.0).is_integer() for value in grades)
         return "grade" if few or fractions else "name"
     texts = sum(is_text(value) for value in given)
-    return "text" if texts >= _MOST * len(given) else "name"
+    return "text" if texts >= _KIND_SHARE * len(given) else "name"
 
 
 def is_text(value: object) -> bool:
     """Whether a value is a text, and no identifier or title."""
     return len(plain(value).split()) > _LONGEST_NAME
+
+
+def names_texts(column: str, values: Iterable[object]) -> bool:
+    """Whether a column holds texts of documents, and no identifiers: long ones, or under the name of a text."""
+    members = [
+        one for value in values for one in (value if isinstance(value, list) else [value]) if plain(one)
+    ]
+    if kind_of_values(members) == "text":
+        return True
+    sentences = sum(len(plain(one).split()) > 3 for one in members)
+    return bool(members) and fold(column) in names().every("text") and sentences >= _KIND_SHARE * len(members)
 
 
 def _begins_list(value: object) -> bool:
@@ -177,7 +188,8 @@ def roles_of(
             free.remove(candidates[0])
     own = next((column for column in free if fold(column) == "id"), None)
     if own is not None and "query" in roles and "query_id" not in roles:
-        if kinds.get(roles.get("doc", "")) == "text" and "doc" not in chosen:
+        named = roles.get("doc", "")
+        if "doc" not in chosen and names_texts(named, (dict.get(row.fields, named) for row in rows)):
             raise BadValue(
                 f"{path}: {own} could be the identifier of the query or of the document; choose one, as in --columns "
                 f"query_id={own} or --columns doc={own},text={roles['doc']}"

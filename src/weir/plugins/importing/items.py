@@ -88,7 +88,7 @@ class Ranking:
     """What a system returned for one query.
 
     scores: one for each document, or () where the file has none; ordered: the order of docs is the ranking, whatever
-    the scores say; else the scores are.
+    the scores say; else the scores are; ranks: those that the file gives its documents, or ().
     """
 
     query: ItemKey
@@ -97,6 +97,7 @@ class Ranking:
     scores: tuple[float, ...] = ()
     run: str = ""
     ordered: bool = True
+    ranks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -209,11 +210,17 @@ def query_items(
 
 
 def ranking(
-    query: ItemKey, docs: Sequence[ItemKey], where: str, scores: Sequence[float | None], run: str = ""
+    query: ItemKey,
+    docs: Sequence[ItemKey],
+    where: str,
+    scores: Sequence[float | None],
+    run: str = "",
+    ranks: tuple[float, ...] = (),
 ) -> Ranking:
     """The documents in their order, with their scores where each document has one."""
     numbers = tuple(score for score in scores if score is not None)
-    return Ranking(query, tuple(docs), where, numbers if len(numbers) == len(docs) else (), run)
+    whole = numbers if len(numbers) == len(docs) else ()
+    return Ranking(query, tuple(docs), where, whole, run, ranks=ranks)
 
 
 @dataclass(frozen=True)

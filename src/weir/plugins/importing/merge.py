@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import sqlite3
 import sys
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
+from operator import add
 from typing import Any, Literal
 
+import numpy as np
+
+from weir.core.rank_order import OrderCounts, order_counts
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
 from weir.files.column_names import fold
@@ -653,6 +659,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
             and not (len(item.scores) == len(names) and all(a > b for a, b in pairwise(item.scores)))
             for item, _, names in answers
         )
+        order = reduce(add, (_order_of(item) for item, _, _ in answers))
         rows = _rows_of_run(answers, by_rank, file.counts)
         plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
         plain = f"_{plain}" if UNPORTABLE.search(plain) else plain
@@ -660,13 +667,41 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
         while fold(name) in map(fold, merged.runs):
             n += 1
             name = f"{plain}-{n}"
+        doubts = "; ".join(order.doubts())
         if by_rank:
-            merged.notes.append(
-                f"run {name}: the order of the file is kept, as scores falling by 1 (its own are absent or do not fall)"
+            by_ranks = all(item.ranks for item, _, _ in answers)
+            kept = (
+                "ranks of the file are kept, equal ones as ties,"
+                if by_ranks
+                else "order of the file is kept,"
             )
+            own = doubts or "its own do not fall from each to the next"
+            own = f" ({own})" if any(item.scores for item, _, _ in answers) else ""
+            merged.notes.append(f"run {name}: the {kept} as scores that fall by 1{own}")
+        elif doubts:
+            merged.notes.append(f"run {name}: {doubts}; its scores are kept, the highest the best")
         merged.runs[name] = rows
         file.counts.counts["rankings"] += len(rows)
         file.counts.counts["runs"] += 1
+
+
+def _order_of(item: Ranking) -> OrderCounts:
+    """How the order of a ranking and its scores agree: that of its ranks, or else of the file."""
+    if not item.docs or len(item.scores) != len(item.docs):
+        return OrderCounts()
+    ranks = (
+        np.array(item.ranks) if item.ranks else np.arange(1.0, len(item.docs) + 1) if item.ordered else None
+    )
+    return order_counts(np.array([0, len(item.docs)]), np.array(item.scores), ranks)
+
+
+def _places_as_scores(item: Ranking) -> list[float]:
+    """Scores that rank as the ranks do, equal where they are, or else as the order: n, n - 1 ... of n documents."""
+    count = len(item.docs)
+    if not item.ranks or any(map(math.isnan, item.ranks)):
+        return [float(n) for n in range(count, 0, -1)]
+    better = sorted(item.ranks)
+    return [float(count - bisect_left(better, rank)) for rank in item.ranks]
 
 
 def _rows_of_run(
@@ -675,7 +710,7 @@ def _rows_of_run(
     """query -> document -> score of (ranking, query, documents)."""
     rows: dict[str, dict[str, float]] = {}
     for item, query, names in answers:
-        scores = [float(n) for n in range(len(names), 0, -1)] if by_rank else list(item.scores)
+        scores = _places_as_scores(item) if by_rank else list(item.scores)
         row: dict[str, float] = {}
         for doc, score in zip(names, scores, strict=True):
             if doc not in row:

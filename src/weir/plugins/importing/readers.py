@@ -39,6 +39,7 @@ def _import_formats() -> None:
         "clicks",
         "layouts",
         "lines",
+        "results",
         "golden",
         "refused",
     ):

@@ -90,9 +90,9 @@ def paper_table(
     for system in systems:
         common = [d for d in averaged if (d, system) in scores and (d, baseline) in scores]
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
-        averages.append(Cell(short_score(mean) if common else "–"))
+        averages.append(Cell(short_score(mean), value=mean) if common else Cell("–"))
         compared = system != baseline and base > 0 and math.isfinite(mean)
-        against.append(Cell(share_change(mean / base) if compared else ""))
+        against.append(Cell(share_change(mean / base), value=mean / base - 1) if compared else Cell(""))
         gaps = [scores[d, system].value - scores[d, baseline].value for d in common]
         counts = f"{sum(gap > 0 for gap in gaps)} / {sum(gap < 0 for gap in gaps)}"
         above.append(Cell("" if system == baseline or not common else counts))
@@ -127,7 +127,8 @@ def _row(scores: Scores, dataset: str, systems: Sequence[str], way: int) -> Iter
             continue
         place = there.index(-way * round(one.value, 6))
         text = short_score(one.value) + (IN_DOMAIN if one.in_domain else "")
-        yield Cell(text, best=place == 0 and len(there) > 1, second=place == 1, verdict=one.verdict)
+        best = place == 0 and len(there) > 1
+        yield Cell(text, best=best, second=place == 1, verdict=one.verdict, value=one.value)
 
 
 def _trained_on(scores: Scores, dataset: str, systems: Sequence[str]) -> bool:
@@ -146,7 +147,10 @@ def crossed(
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
     """Which share of the first ten documents is judged: datasets x systems, as Elastic's table 2."""
-    return crossed("dataset", {key: share(rate) for key, rate in rates.items()})
+    table = crossed("dataset", {key: share(rate) for key, rate in rates.items()})
+    rows = ((Cell(one.text, value=rates.get((row[0].text, name))) for name, one in zip(table.header, row, strict=True))
+            for row in table.rows)  # fmt: skip
+    return replace(table, rows=tuple(map(tuple, rows)))
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:

@@ -31,7 +31,7 @@ from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
-ENDINGS = {"latex": "tex", "markdown": "md", "csv": "csv"}
+ENDINGS = {"latex": "tex", "markdown": "md"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,17 +100,16 @@ class Report:
         return "\n".join(lines[:MARKDOWN_LINES])
 
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write the tables of a paper and each section's as LaTeX, Markdown and CSV.
+        """Write the tables of a paper and each section's as LaTeX and Markdown, and as CSV unrounded, a file each.
 
         `scores` holds datasets x systems with averages against the baseline. Raises StoreError when the disk refuses.
         """
-        named = {section.name: [one for one in section.tables if one.header] for section in self.sections}
-        named = {"scores": [*study_tables(self.study)]} | {
-            name: tables for name, tables in named.items() if tables
-        }
-        return [
-            path for name, tables in named.items() for path in write_tables(tables, path_of(folder), name)
-        ]
+        place = path_of(folder)
+        paths = write_tables(study_tables(self.study), place, "scores")
+        for section in self.sections:
+            if tables := [one for one in section.tables if one.header]:
+                paths += write_tables(tables, place, section.name, [one.to_csv() for one in section.records])
+        return paths
 
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
@@ -128,13 +127,21 @@ class Report:
         return paths
 
 
-def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
-    """Write tables into files of this name as LaTeX, Markdown and CSV; raises StoreError when the disk refuses."""
+def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
+    """Write tables into files of this name as LaTeX, Markdown and CSV; raises StoreError when the disk refuses.
+
+    Of several tables in CSV each is a file, whose name ends in its number. csv: their texts, by default the tables'.
+    """
     make_folder(folder)
-    paths = [folder / f"{name}.{ending}" for ending in ENDINGS.values()]
-    for path, form in zip(paths, ENDINGS, strict=True):
-        write_text(path, written(tables, form) + "\n")
-    return paths
+    values = csv or [one.csv() for one in tables]
+    texts = {f"{name}.{ending}": written(tables, form) for form, ending in ENDINGS.items()}
+    texts |= {
+        f"{name}.csv" if len(values) == 1 else f"{name}-{number}.csv": text
+        for number, text in enumerate(values, 1)
+    }
+    for file, text in texts.items():
+        write_text(folder / file, text.rstrip("\n") + "\n")
+    return [folder / file for file in texts]
 
 
 @checked

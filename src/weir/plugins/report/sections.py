@@ -6,10 +6,12 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from weir.api.charts import cost_charts, difference_chart, front, length_charts, standings_chart, verdict_map
+from weir.api.result_set import ResultSet
 from weir.api.rows import grid_tables, grids_marked
 from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
@@ -33,7 +35,7 @@ from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
-from weir.experiment.results import as_weir_writes_it, stages_of
+from weir.experiment.results import PARSE_FAILURES, search_seconds, stages_of
 from weir.files.runs import read_run
 from weir.measures.measure import direction
 from weir.models.verdicts import SCORED_KINDS
@@ -55,8 +57,6 @@ UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
-PARSE_FAILURES = 0.01
-"""Share of a model's answers without a verdict from which it is serious."""
 MOST_BOUND_COLLECTIONS = 4
 """Collections whose score bounds are drawn, those of most queries."""
 MOST_OVERLAP_COLLECTIONS = 20
@@ -89,7 +89,8 @@ class Question:
 class Section:
     """A heading, how to read what is below it, charts, tables and notes.
 
-    behind: longer tables, which a page shows when asked; lists: statements under headings.
+    behind: longer tables, which a page shows when asked; lists: statements under headings; records: results that CSV
+    holds at full precision instead of the tables.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Section:
     notes: tuple[str, ...] = ()
     behind: tuple[Table, ...] = ()
     lists: tuple[tuple[str, tuple[Statement, ...]], ...] = ()
+    records: tuple[ResultSet[Any], ...] = ()
 
 
 def and_(names: Sequence[str]) -> str:
@@ -181,9 +183,11 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         if len(own) > 1 and own[0][0] > 0:
             (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
             times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
+            untimed = sum(one.quality.dataset == dataset and one.p50_ms is None for one in study.costs)
+            of = f" of the {len(own)} that were timed" if untimed else ""
             statements.append(
                 Statement(
-                    f"{study.label(system)} is the fastest:",
+                    f"{study.label(system)} is the fastest{of}:",
                     f"{figure(first)} ms for a query on {dataset}; the others take {times} times as long.",
                 )
             )
@@ -398,8 +402,20 @@ def against_baseline(study: Study) -> Section | None:
     )
     if any(disagrees(pair) for m in study.measures for c in study.on(m) for pair in c.pairs):
         lead += f" {ALONE[0].upper()}{ALONE[1:]}."
-    tables = compare_tables([c for m in study.measures for c in study.on(m)], long=True)
-    return Section("baseline", f"Better or worse than {name}", lead, charts, tables)
+    shown = tuple(_labelled(study, c) for m in study.measures for c in study.on(m))
+    tables, records = compare_tables(shown, long=True), (ResultSet("compare", shown),)
+    return Section("baseline", f"Better or worse than {name}", lead, charts, tables, records=records)
+
+
+def _labelled(study: Study, comparison: Comparison) -> Comparison:
+    """A comparison under the labels of its systems, each against the baseline as the charts have it."""
+    turned = (pair.reversed if pair.second == study.baseline else pair for pair in comparison.pairs)
+    return replace(
+        comparison,
+        standings=tuple(replace(one, system=study.label(one.system)) for one in comparison.standings),
+        pairs=tuple(replace(p, first=study.label(p.first), second=study.label(p.second)) for p in turned),
+        baseline=None if comparison.baseline is None else study.label(comparison.baseline),
+    )
 
 
 def cost(study: Study) -> Section | None:
@@ -443,7 +459,8 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     tables = (*efficiency_tables(shown), cost_table(one for one in shown if one.quality.dataset == dataset))
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes)
+    records = (ResultSet("efficiency", tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def machine(hardware: str) -> str:
@@ -905,8 +922,14 @@ def _level_with_baseline(study: Study) -> Question | None:
 def _costs(study: Study) -> Question | None:
     if not study.costs:
         return None
-    machines = {machine(one.hardware) for one in study.costs}
-    marked = [one for one in study.costs if one.index_marks or one.search_marks]
+    untimed = dict.fromkeys(study.label(one.quality.system) for one in study.costs if not one.timed)
+    left_out = (
+        f" Nobody measured a time of {and_(list(untimed))}, whose rankings are a file's." if untimed else ""
+    )
+    machines = {machine(one.hardware) for one in study.costs if one.timed}
+    if not machines:
+        return Question("note", "Are the costs comparable?", Statement("No time is known.", left_out.strip()))
+    marked = [one for one in study.costs if one.timed and (one.index_marks or one.search_marks)]
     head = "Not between machines." if len(machines) > 1 else "Partly." if marked else "Yes."
     text = (
         f"{len(machines)} machines: {and_(sorted(machines))}."
@@ -917,7 +940,8 @@ def _costs(study: Study) -> Question | None:
         text += (
             f" {counted(len(marked), 'time')} leave out work that was stored before; the table marks them."
         )
-    severity = "weakens" if len(machines) > 1 else "note" if marked else "checked"
+    text += left_out
+    severity = "weakens" if len(machines) > 1 else "note" if marked or untimed else "checked"
     return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
@@ -1110,11 +1134,9 @@ def reproduce(study: Study) -> Section:
         [c.dataset, study.label(c.system), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
         for c in study.cells
     ]
-    seconds = 0.0
-    for cell in study.cells:
-        with as_weir_writes_it(cell):
-            seconds += float(cell.ranked.cost.get("seconds") or 0)
-    lead = f"{'; '.join(versions)}. Searching took {duration(seconds)} in all. "
+    seconds = search_seconds(study.cells)
+    lead = f"{'; '.join(versions)}. "
+    lead += "" if seconds is None else f"Searching took {duration(seconds)} in all. "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(
         "reproduce",

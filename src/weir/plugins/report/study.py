@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -207,7 +207,8 @@ class Study:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What has to be said beside the scores."""
-        notes = [*map(Note, self.remarks), *cell_notes(self.cells)]
+        shown = [replace(cell, label=self.label(cell.label)) for cell in self.cells]
+        notes = [*map(Note, self.remarks), *cell_notes(shown)]
         for dataset in self.collections.values():
             with suppress(WeirError):  # a part of the collection is not here
                 notes += collection_notes(dataset, ())

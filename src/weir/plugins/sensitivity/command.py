@@ -26,7 +26,7 @@ from weir.cli.terminal import say, say_notes, show_result
 @click.command("reranking")
 @click.argument("first", type=PATH)
 @click.argument("reranked", type=PATH, nargs=-1, required=True)
-@click.option("--qrels", type=PATH, help="Judgments, for scores and position bias.")
+@click.option("--qrels", type=NAME, help="Judgments, for scores and position bias.")
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What is gained or lost.")  # fmt: skip
 @click.option("-k", "first_ranks", type=int, default=10, show_default=True, help="First ranks.")
@@ -48,7 +48,7 @@ from weir.cli.terminal import say, say_notes, show_result
 def reranking_command(
     first: Path,
     reranked: tuple[Path, ...],
-    qrels: Path | None,
+    qrels: str | None,
     measure: str,
     first_ranks: int,
     depth: int | None,

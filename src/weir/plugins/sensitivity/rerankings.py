@@ -35,13 +35,16 @@ def reranking(
     depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold. Raises
     BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the parts.
     """
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.api.given import all_rankings, one_ranking
+    from weir.datasets.scoring_rules import ScoringRules, judged_by
     from weir.files.frames import qrels_from, refuse_mismatched, run_from
     from weir.files.runs import read_repeating_run
     from weir.measures.evaluate import distinct_names
     from weir.measures.measure import parse_measure
     from weir.plugins.sensitivity.reordering import reorderings
 
+    qrels, collection = judged_by(qrels, collection)
+    first, reranked = one_ranking(first), tuple(all_rankings(reranked))
     if qrels is not None:
         refuse_mismatched(qrels, first)
     scoring = ScoringRules.of(collection)
@@ -90,7 +93,7 @@ def sensitivity_of(
     from weir.systems.expression import system as system_of
 
     if results is not None:
-        pairs = _reranked_in(Path(results), dataset, system)
+        pairs = _reranked_in(path_of(results), dataset, system)
     elif dataset is None or system is None:
         raise BadValue("name a results folder, or a collection and a system")
     else:

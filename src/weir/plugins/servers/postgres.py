@@ -32,6 +32,7 @@ from weir.services.answers import Outcome, Request, RequestPolicy, Retried, Serv
 from weir.services.requests import AttemptError, Clock, Key, Limits, retry
 from weir.settings import secret, settings
 from weir.systems.compose import shown, then
+from weir.systems.composite import check_unknown, described_unknown
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
 from weir.systems.remote.remote_searcher import (
@@ -128,7 +129,8 @@ class PostgresSettings:
     dsn: its address as libpq takes it, without a password, or ${NAME} for the environment variable that holds it;
     schema: where Weir makes tables of its own; table: one that is there already, None for Weir's own; concurrency:
     connections that search side by side; timeout_s: seconds that a statement may take; on_failure: "refuse" or
-    "missing", what becomes of queries without an answer; name: what tables call it, "" for its file.
+    "missing", what becomes of queries without an answer; unknown: "refuse" or "drop", what becomes of documents of
+    `table` that the collection does not have; name: what tables call it, "" for its file.
     """
 
     dsn: str = field(repr=False)
@@ -139,12 +141,14 @@ class PostgresSettings:
     concurrency: int = 8
     timeout_s: float = 60.0
     on_failure: str = "refuse"
+    unknown: str = "refuse"
     name: str = ""
 
     def __post_init__(self) -> None:
         check_text("dsn", self.dsn)
         check_text("schema", self.schema)
         check_on_failure("postgres", self.on_failure)
+        check_unknown("postgres", self.unknown)
         check_whole("concurrency", self.concurrency, 1, 256)
         check_number("timeout_s", self.timeout_s, 1e6)
         variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
@@ -708,6 +712,7 @@ class PostgresSearcher:
             partial(PostgresAsker, self.table, vectors),
             RequestPolicy(self.table.settings.concurrency),
             self.table.settings.on_failure,
+            unknown=self.table.settings.unknown,
         )
         return RemoteSearcher(service, self.corpus, self.use).search(queries, k, context)
 
@@ -885,7 +890,7 @@ class PostgresTable:
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}
         description |= {"on_failure": self.settings.on_failure, "table": self.settings.table.facts()}
         description["place"] = self.settings.place()
-        description |= declared_version(self.version)
+        description |= declared_version(self.version) | described_unknown(self.settings.unknown)
         return description | ({} if self.dense is None else {"encoder": self.dense.describe()})
 
     def fetch(self) -> None:

@@ -139,7 +139,10 @@ class Pool:
 
 
 def check_shared_queries(pool: Pool) -> None:
-    """Raise BadValue where no query is answered by two runs, so that there is nothing to fuse."""
+    """Raise BadValue for a run that answers nothing, by name, and where no query is answered by two runs."""
+    for run in pool.runs:
+        if not len(run.doc):
+            raise BadValue(f"{run.name} ranks no document; expected at least one for one query")
     if not (pool.answered() >= 2).any():
         raise BadValue("no query is answered by two of the rankings: are they of the same queries?")
 

@@ -51,7 +51,17 @@ from weir.systems.lexical.inverted_index import (
     top,
 )
 from weir.systems.lexical.terms import TermTable
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Progress, called, check_k, folder_of, only_time
+from weir.systems.protocol import (
+    IN_MEMORY,
+    SYSTEMS,
+    Context,
+    Progress,
+    always_nested,
+    called,
+    check_k,
+    folder_of,
+    only_time,
+)
 
 # ----------
 # Presets, by the tool that they reproduce.
@@ -471,6 +481,7 @@ class BM25Searcher:
             return pair_scores(self.parts[0], terms[0], candidates)
         return best_field_scores(self.parts, terms, share, candidates)
 
+    nested = always_nested
     costs = only_time
 
 

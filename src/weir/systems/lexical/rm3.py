@@ -18,7 +18,7 @@ from weir.registry import changed_settings
 from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
 from weir.systems.lexical.inverted_index import pair_scores, top
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, check_k, only_time
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, always_nested, called, check_k, only_time
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in more than this share of the documents are never added."""
@@ -120,6 +120,7 @@ class RM3Searcher:
         hits = top(self.first.parts[0], *self.enlarged(queries), min(k, max(len(corpus), 1)))
         return Run(queries.ids, corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
+    nested = always_nested
     costs = only_time
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:

@@ -29,6 +29,7 @@ from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError, parsed_answer
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
+from weir.systems.composite import check_unknown, described_unknown
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
 from weir.systems.remote.remote_searcher import (
     SHOWN_CHARACTERS,
@@ -202,7 +203,8 @@ class Command:
     is part of the key either way. batch: queries that
     are handed over together; timeout_s: seconds without an answer after which it is ended and started again; workers:
     processes side by side; on_failure: "refuse" scores nothing where a query has no answer after three attempts,
-    "missing" scores it as missing. Raises BadValue.
+    "missing" scores it as missing; unknown: "refuse" documents that the collection does not have, or "drop" them, which
+    is counted. Raises BadValue.
     """
 
     command: str
@@ -211,6 +213,7 @@ class Command:
     timeout_s: float = 60.0
     workers: int = 1
     on_failure: str = "refuse"
+    unknown: str = "refuse"
 
     __repr__ = shown
     __rshift__ = then
@@ -220,6 +223,7 @@ class Command:
             raise BadValue(f"command: the command is {self.command!r}; expected such as 'node search.mjs'")
         declared_version(self.version)
         check_on_failure("command", self.on_failure)
+        check_unknown("command", self.unknown)
         for name in ("batch", "workers"):
             check_whole(f"command: {name}", getattr(self, name), 1, 1024)
         if not isinstance(self.timeout_s, (int, float)) or not 0 < self.timeout_s < math.inf:
@@ -247,7 +251,7 @@ class Command:
 
     def describe(self) -> dict[str, object]:
         """The command, the program's own text, and its version or the session."""
-        return {**self._about(), "on_failure": self.on_failure}
+        return {**self._about(), "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
     def adapted_to(self, collection: str, instruction: str) -> Command:
         """The command with the collection's name for {dataset}."""
@@ -262,7 +266,9 @@ class Command:
         """Nothing is indexed here; the program is started when it is asked."""
         policy = RequestPolicy(self.workers, self.batch, failures=20)
         opened = partial(_ProgramAsker, self)
-        service = RemoteService(str(self), self._about(), opened, policy, self.on_failure)
+        service = RemoteService(
+            str(self), self._about(), opened, policy, self.on_failure, unknown=self.unknown
+        )
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:

@@ -36,6 +36,7 @@ from weir.services.requests import (
 )
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
+from weir.systems.composite import check_unknown, described_unknown
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
 from weir.systems.remote.live_index import ElasticLiveIndex, LiveIndex
 from weir.systems.remote.live_solr import SolrLiveIndex
@@ -542,13 +543,15 @@ class Http:
     file: the TOML file; version: what stands for what the server searches, in keys: with one, its answers are kept and
     never asked for twice, without one they are not read by another process. on_failure: "refuse" scores nothing where a
     query has no answer after the attempts that the file allows, "missing" scores it as missing; dataset: what {dataset}
-    in the file stands for, by default the collection's name. Raises FormatError for what the file says, BadValue.
+    in the file stands for, by default the collection's name; unknown: "refuse" documents that the collection does not
+    have, or "drop" them, which is counted. Raises FormatError for what the file says, BadValue.
     """
 
     file: str
     version: str | None = None
     on_failure: str = "refuse"
     dataset: str | None = None
+    unknown: str = "refuse"
 
     __repr__ = shown
     __rshift__ = then
@@ -558,6 +561,7 @@ class Http:
             raise BadValue(f"http: the file is {self.file!r}; expected such as 'search.toml'")
         declared_version(self.version)
         check_on_failure("http", self.on_failure)
+        check_unknown("http", self.unknown)
         if self.dataset is not None and not isinstance(self.dataset, str):
             raise BadValue(f"http: dataset is {self.dataset!r}; expected a text")
 
@@ -571,7 +575,8 @@ class Http:
 
     def describe(self) -> dict[str, object]:
         """What the file says but for its limits, and the version or the session; raises FormatError."""
-        return {**self._about(read_template(Path(self.file), self.dataset)), "on_failure": self.on_failure}
+        about = self._about(read_template(Path(self.file), self.dataset))
+        return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
     def title(self) -> tuple[str, str]:
         """The file, and the name that it gives; raises FormatError for what it says."""
@@ -598,7 +603,8 @@ class Http:
         limits = template.limits
         policy = RequestPolicy(limits.concurrency, failures=limits.failures)
         opened = self._connections(template)
-        service = RemoteService(str(self), self._about(template), opened, policy, self.on_failure)
+        about = self._about(template)
+        service = RemoteService(str(self), about, opened, policy, self.on_failure, unknown=self.unknown)
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:

@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
+from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, ServiceError, UnknownName
+from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
+from weir.files.runs import say_order
+from weir.registry import session_only
 from weir.services.answers import (
     Request,
     RequestCounts,
@@ -34,6 +37,7 @@ from weir.services.answers import (
     run_requests,
 )
 from weir.services.requests import CONTINUES
+from weir.systems.composite import known_rows
 from weir.systems.protocol import IN_MEMORY, Context, Costs, check_k
 
 # ----------
@@ -187,7 +191,8 @@ class RemoteService:
 
     name: how it prints; about: everything that decides an answer; new_worker: makes a Worker for requests of {"id",
     "text", "k"}; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
-    answers were stored, raises where what gave them is not what `about` says any more.
+    answers were stored, raises where what gave them is not what `about` says any more; unknown: what becomes of
+    documents that the collection does not have, see `known_rows`.
     """
 
     name: str
@@ -196,6 +201,7 @@ class RemoteService:
     policy: RequestPolicy
     on_failure: str
     confirm: Callable[[], None] = lambda: None
+    unknown: str = "refuse"
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,34 +235,41 @@ class RemoteSearcher:
             query: list[Int32] = []
             doc: list[Int32] = []
             score: list[Float64] = []
-            requests = self._requests(queries, k)
+            requests, unknown = self._requests(queries, k), ""
+            order = OrderCounts()
             sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
             while some := list(islice(requests, READ_ANSWERS)):
                 numbers: list[int] = []
                 names: list[str] = []
                 values: list[float] = []
+                given: list[list[float]] = []
                 for request in some:
                     record = store.get(request.key)
                     if record is None:
                         continue
                     self.use.answered(record)
                     docs, scores = record["answer"]["docs"], record["answer"]["scores"]
+                    given.append(scores or [])
                     self.use.empty += not docs
                     sizes[request.number] = len(docs)
                     names += docs
                     values += range(len(docs), 0, -1) if scores is None else scores
                     numbers += [request.number] * len(docs)
                 query.append(np.array(numbers, np.int32))
-                code = self.corpus.ids.codes(names).astype(np.int32)
-                for row in np.flatnonzero(code < 0):
-                    raise BadRanking(
-                        f"query '{queries.ids[numbers[row]]}': document '{names[row]}' is not in the collection; "
-                        f"once the service answers otherwise, declare another version"
-                    )
-                doc.append(code)
+                doc.append(self.corpus.ids.codes(names).astype(np.int32))
                 score.append(np.array(values, np.float64))
+                order += counts_of_scores(given)
+                lacking = np.flatnonzero(doc[-1] < 0)
+                unknown = unknown or (names[lacking[0]] if len(lacking) else "")
+            say_order(self.service.name, order)
             self._check_empty(queries, sizes)
             columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
+            if unknown:
+                kept = not session_only(service.about)
+                hint = "once it answers otherwise, declare another version" if kept else ""
+                rows, note = known_rows(*columns[:2], lambda _: unknown, queries.ids, service.unknown, hint)
+                columns = (columns[0][rows], columns[1][rows], columns[2][rows])
+                warnings.warn(RankingWarning(f"{service.name}: {note}"), stacklevel=2)
             run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))
             return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
 

@@ -371,6 +371,11 @@ class RerankingSearcher:
         """As `search`: its parts rank only what may be ranked."""
         return self.search(queries, k, context)
 
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether its first stage is asked as deep for one more."""
+        room = (rerank_room(self.system, queries, depth, self.corpus) for depth in (k, k + 1))
+        return next(room) == next(room)
+
     def costs(self) -> Costs:
         """Those of both parts, and how many documents were left unscored so far."""
         own = Costs(candidates=self.counts.candidates, unscored=self.counts.unscored, repeatable=True)

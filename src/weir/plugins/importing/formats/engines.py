@@ -67,11 +67,12 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
         key = ItemKey(plain(request.get("id")), texts.pop() if len(texts) == 1 else "")
         if key.id and not key.text:
             yield FileRemark(f"{where}: no query text found in it")
-        grades = [(_document(one, indexes), one.get("rating")) for one in objects(request, "ratings")]
+        grades = [(document_key(one, indexes), one.get("rating")) for one in objects(request, "ratings")]
         yield from query_items(key, where, "no id and no query text", grades=grades)
 
 
-def _document(hit: Mapping[str, Any], indexes: set[str]) -> ItemKey:
+def document_key(hit: Mapping[str, Any], indexes: set[str]) -> ItemKey:
+    """The document of a hit: `_id`, or `_index/_id` where hits are of several indexes."""
     name = plain(hit.get("_id"))
     return ItemKey(f"{plain(hit.get('_index'))}/{name}" if len(indexes) > 1 and name else name)
 
@@ -110,7 +111,7 @@ def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
         yield Refused(f"request {name}", f"the engine refused it: {plain(reason)[:200] or 'no reason given'}")
     for name, detail in details.items():
         where, key, hits = f"request {name}", id_key(name), objects(detail, "hits")
-        docs = [_document(table_at(hit, "hit"), indexes) for hit in hits]
+        docs = [document_key(table_at(hit, "hit"), indexes) for hit in hits]
         yield ranking(key, docs, where, [number(at(hit, "hit", "_score")) for hit in hits])
         for doc, hit in zip(docs, hits, strict=True):
             if hit.get("rating") is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,8 +22,8 @@ from weir.plugins.importing.cells import (
     plain,
     spelled,
 )
-from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, roles_of
-from weir.plugins.importing.formats.lines import qrels_lines, run_lines
+from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, names_texts, roles_of
+from weir.plugins.importing.formats.lines import qrels_lines, rank_lines, run_lines
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -203,17 +204,6 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     return _Layout(roles, _word_fields(columns, roles.values()), texts_are_ids, by_text, contents.roles), rows
 
 
-def names_texts(column: str, values: Iterable[object]) -> bool:
-    """Whether a column holds texts of documents, and no identifiers: long ones, or under the name of a text."""
-    members = [
-        one for value in values for one in (value if isinstance(value, list) else [value]) if plain(one)
-    ]
-    if kind_of_values(members) == "text":
-        return True
-    sentences = sum(len(plain(one).split()) > 3 for one in members)
-    return bool(members) and fold(column) in names().every("text") and sentences >= 0.8 * len(members)
-
-
 def _evidence(contents: Contents) -> str:
     if contents.shape == "lines":
         return ""
@@ -255,6 +245,15 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from run_lines(contents)
     else:
         yield from _rows(contents, lambda *_: _returned)
+
+
+@reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
+def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
+    """Rankings by rank, of rows with named fields, of lines of three columns, or of TREC's."""
+    if contents.shape == "lines":
+        yield from rank_lines(contents)
+    else:
+        yield from _rows(contents, lambda *_: _ranked)
 
 
 def _promptfoo(contents: Contents) -> str:
@@ -525,9 +524,16 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         yield FileRemark(f"{queries_alone} rows hold a query and no judgment")
 
 
-def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """A document of a ranking in each row: by score where there is one, else by rank."""
-    role = next((role for role in ("score", "rank") if role in layout.roles), "")
+def _ranked(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """A document of a ranking in each row, by rank."""
+    if "rank" not in layout.roles:
+        raise BadValue("no column of ranks; name it, as in --columns rank=NAME")
+    yield from _returned(layout, rows, "rank")
+
+
+def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[Item]:
+    """A document of a ranking in each row: by the role given, else by score where there is one, else by rank."""
+    role = by or next((role for role in ("score", "rank") if role in layout.roles), "")
     if not role:
         yield FileRemark("neither scores nor ranks: the order of the rows is the ranking")
     rankings: dict[ItemKey, list[tuple[float, TableRow]]] = {}
@@ -545,7 +551,11 @@ def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             ranked.sort(key=lambda one: one[0])
         docs = tuple(layout.doc(row) for _, row in ranked)
         scores = tuple(value for value, _ in ranked) if role == "score" else ()
-        yield Ranking(key, docs, ranked[0][1].where, scores, ordered=role != "score")
+        places = [number(layout.of(row, "rank")) for _, row in ranked]
+        ranks = (
+            tuple(math.nan if place is None else place for place in places) if "rank" in layout.roles else ()
+        )
+        yield Ranking(key, docs, ranked[0][1].where, scores, ordered=role != "score", ranks=ranks)
 
 
 def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import html
+import math
+import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import reduce
 from itertools import groupby, pairwise
 from typing import Any
 
+import numpy as np
+
+from weir.core.rank_order import order_counts
 from weir.errors import BadValue
 from weir.files.column_names import fold, names
+from weir.files.formats import TREC_COLUMNS, trec_fault
 from weir.files.pickles import is_pickle
+from weir.files.runs import refuse_swapped
 from weir.plugins.importing.cells import listed, number, plain
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
@@ -47,10 +55,13 @@ _TOPICS = ("queries", "query", "topics", "topic", "questions")
 _DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 
 
-def _cells(contents: Contents, most: int = 0) -> list[Cells]:
-    """The columns of each line that is neither blank nor a comment: cut at tabs where the first line has some."""
+def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cells]:
+    """The columns of each line that is neither blank nor a comment: cut at tabs where the first line has some.
+
+    most: of how many lines, 0 for all; blanks: cut at blanks and tabs alike.
+    """
     rows: list[Cells] = []
-    tabs: bool | None = None
+    tabs: bool | None = False if blanks else None
     for line, text in enumerate(contents.text.split("\n"), 1):
         if not text.strip() or text.startswith("#"):
             continue
@@ -96,9 +107,11 @@ def _rankings(
 ) -> Iterator[Item]:
     """Rankings by query, by rank where there is one; a row without its numbers is refused.
 
-    widths: how many columns a row may have; doc, rank, score: their columns, 0 for none.
+    widths: how many columns a row may have, of which those beyond the last one named are left out, which is said; doc,
+    rank, score: their columns, 0 for none.
     """
     rankings: dict[str, list[tuple[float, str, float]]] = {}
+    more: dict[int, None] = {}
     for where, cells in rows:
         fits = len(cells) in widths
         place = (number(cells[rank]) if rank else 0.0) if fits else None
@@ -107,23 +120,27 @@ def _rankings(
             yield Refused(where, f"found {len(cells)} columns; expected {expected}, with finite numbers")
         else:
             rankings.setdefault(cells[0], []).append((place, cells[doc], value))
+            more |= dict.fromkeys(range(max(doc, rank, score) + 2, len(cells) + 1))
+    if more:
+        yield FileRemark(f"columns left out: {', '.join(map(str, list(more)[:12]))}")
     for query, row in rankings.items():
         row.sort(key=lambda one: one[0])
         scores = tuple(value for _, _, value in row) if score else ()
+        ranks = tuple(place for place, _, _ in row) if rank else ()
         docs = tuple(ItemKey(name) for _, name, _ in row)
-        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=bool(rank))
+        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=bool(rank), ranks=ranks)
 
 
-def _is_run_line(cells: list[str]) -> bool:
-    numbers = all(number(cell) is not None for cell in cells[3:5])
-    return len(cells) in (5, 6) and numbers and cells[1] in _ITERATIONS
+def _run_rows(contents: Contents) -> str:
+    """Whether half of the lines or more are a run's, whose others are then refused by their line."""
+    if contents.shape != "lines":
+        return ""
+    rows = [cells for _, cells in _cells(contents, _SAMPLE_LINES, blanks=True)]
+    fits = [not trec_fault(cells) and cells[1] in _ITERATIONS for cells in rows]
+    return TREC_COLUMNS if fits and 2 * sum(fits) >= len(fits) else ""
 
 
-@reader(
-    "trec-run",
-    "a run in TREC's format",
-    when("query Q0 document rank score", lambda contents: _mostly(map(_is_run_line, _sample(contents)))),
-)
+@reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score; the rank column is ignored, as by trec_eval."""
     if "ir_metadata.start" in contents.text[:1000]:
@@ -133,8 +150,30 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Rankings of lines `query Q0 document rank score [tag]`; another line is refused."""
-    yield from _rankings(_cells(contents), (5, 6), "query Q0 document rank score tag", doc=2, score=4)
+    """Rankings by score of lines that `trec_fault` takes; another line is refused.
+
+    Raises FormatError where ranks stand in the place of scores.
+    """
+    rankings: dict[str, list[tuple[str, float, float]]] = {}
+    remarks = 0
+    for where, cells in _cells(contents, blanks=True):
+        if fault := trec_fault(cells):
+            yield Refused(where, f"found {fault}; expected {TREC_COLUMNS}")
+        else:
+            place = number(cells[3])
+            row = (cells[2], math.nan if place is None else place, float(cells[4]))
+            rankings.setdefault(cells[0], []).append(row)
+            remarks += len(cells) > 6
+    if remarks:
+        yield FileRemark(f"remarks after the tag are left out in {remarks} lines")
+    orders = []
+    for query, rows in rankings.items():
+        docs, ranks, scores = zip(*rows, strict=True)
+        orders.append(order_counts(np.array([0, len(rows)]), np.array(scores), np.array(ranks)))
+        keys = tuple(map(ItemKey, docs))
+        yield Ranking(ItemKey(query), keys, f"query {query}", scores, ordered=False, ranks=ranks)
+    if orders:
+        refuse_swapped(contents.path, reduce(operator.add, orders))
 
 
 def _trec_qrels(contents: Contents) -> str:
@@ -150,12 +189,18 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Judgments of lines of four columns, or of query, document and grade."""
+    """Judgments of lines of four columns, of query, document and grade, or of query and document, grade 1."""
+    pairs = False
     for where, cells in _cells(contents):
-        if len(cells) not in (3, 4):
+        if len(cells) == 2:
+            pairs = True
+            yield Judgment(ItemKey(cells[0]), ItemKey(cells[1]), 1, where)
+        elif len(cells) not in (3, 4):
             yield Refused(where, f"found {len(cells)} columns; expected query 0 document grade")
         else:
             yield Judgment(ItemKey(cells[0]), ItemKey(cells[-2]), cells[-1], where)
+    if pairs:
+        yield FileRemark("no column of grades: every document counts as relevant, grade 1")
 
 
 def _is_tabbed(contents: Contents) -> bool:
@@ -172,11 +217,8 @@ def _colbert(contents: Contents) -> str:
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
 def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings in the order of their ranks; a fifth column of labels is ignored."""
-    rows = _cells(contents)
-    if any(len(cells) == 5 for _, cells in rows):
-        yield FileRemark("the fifth column, a label, was ignored")
-    yield from _rankings(rows, range(4, 1 << 20), "query, document, rank and score", doc=1, rank=2, score=3)
+    """Rankings in the order of their ranks; a fifth column of labels is left out, which is said."""
+    yield from _rankings(_cells(contents), (4, 5), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
 def _three(contents: Contents) -> str:
@@ -197,10 +239,9 @@ def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
     _three(contents)
 
 
-@reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
-def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
+def rank_lines(contents: Contents) -> Iterator[Item]:
     """Rankings by rank, from 0 or 1, with or without gaps; in TREC's columns by those of document and rank."""
-    rows = _lines_only(contents)
+    rows = _cells(contents)
     if _mostly(len(cells) > 3 and cells[1].upper() == "Q0" for cells in _sample(contents)):
         yield from _rankings(rows, range(4, 1 << 20), "query Q0 document rank", doc=2, rank=3)
     else:
@@ -361,7 +402,7 @@ def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
 Nested = Mapping[str, Mapping[str, float]]
 
 
-def _is_nested(value: object) -> bool:
+def is_nested(value: object) -> bool:
     """Whether it is {query: {document: number}}."""
     return (
         isinstance(value, dict)
@@ -374,7 +415,7 @@ def _is_nested(value: object) -> bool:
 
 
 def _nested(contents: Contents) -> Nested:
-    if not _is_nested(contents.value):
+    if not is_nested(contents.value):
         raise BadValue(f"{contents.path}: no object of objects; expected {{query: {{document: number}}}}")
     nested: Nested = contents.value
     return nested
@@ -383,7 +424,7 @@ def _nested(contents: Contents) -> Nested:
 @reader(
     "nested",
     "{query: {document: number}} as ranx and pytrec_eval hold it",
-    when("{query: {document: number}}", lambda contents: _is_nested(contents.value)),
+    when("{query: {document: number}}", lambda contents: is_nested(contents.value)),
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
@@ -403,7 +444,7 @@ def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
 @reader("nested-run", "a run as {query: {document: score}}")
 def read_nested_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score."""
-    yield from _nested_rankings(_nested(contents), "")
+    yield from nested_rankings(_nested(contents), "")
 
 
 @reader("nested-qrels", "judgments as {query: {document: grade}}")
@@ -414,7 +455,8 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
             yield Judgment(ItemKey(query), ItemKey(doc), grade, f"query {query}")
 
 
-def _nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
+def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
+    """A ranking by score for each query of {query: {document: score}}."""
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():
@@ -437,12 +479,12 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
     if len(parts) > 1:
         yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
     for path, nested in parts:
-        yield from _nested_rankings(nested, name if len(parts) == 1 else f"{name}.{path}")
+        yield from nested_rankings(nested, name if len(parts) == 1 else f"{name}.{path}")
 
 
 def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]:
     """(path, numbers by query and document) of each subset and split."""
-    if _is_nested(value):
+    if is_nested(value):
         return [(path, value)]
     inner = [(f"{path}.{name}".strip("."), one) for name, one in value.items() if isinstance(one, dict)]
     return [part for name, one in inner for part in _parts(one, name)]

@@ -141,19 +141,23 @@ class _Declared:
 
 def _by_path(path: PurePosixPath) -> tuple[str, str]:
     """Configuration and split of a path by its folders and name."""
-    stem, folders = path.stem, path.parent.parts
+    stem, folders = path.stem, list(path.parent.parts)
     shard = _SHARD.fullmatch(stem)
     stem = shard[1] if shard else stem
     if len(folders) >= 2 and stem.isdecimal():  # the hub's own conversion: config/split/0000.parquet
-        return folders[-2], folders[-1]
-    if not folders:
-        return ("default", stem) if stem in _SPLITS else (stem, "")
-    folder = folders[-1]
+        stem = folders.pop()
+    folder = folders[-1] if folders else ""
     if (
-        not _role(folder)[0] and _role(stem)[0]
-    ):  # data/corpus.jsonl, and biology/corpus.jsonl of several collections
-        return (stem if folder == "data" else f"{folder}-{stem}"), ""
-    return ("default" if folder == "data" else folder), ("" if stem == folder else stem)
+        _role(folder)[0] or not _role(stem)[0]
+    ):  # qrels/test.tsv; else biology/corpus.jsonl of several collections
+        config, split = folders.pop() if folders else "data", "" if stem == folder else stem
+    else:
+        config, split = stem, ""
+    if config == "data":
+        config, split = ("default", split) if folder or stem in _SPLITS else (stem, "")
+    # What lies above says which collection it is: fr/corpus/..., fr/qrels/test.tsv beside those of de.
+    above = [one for one in folders if one != "data"]
+    return "-".join(["/".join(above), config]) if above else config, split
 
 
 def _role(config: str) -> tuple[str, str]:
@@ -203,7 +207,9 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     for role in dict.fromkeys(_ROLES.values()):  # its own parts, else those that belong to all
         of_role = [part for part in parts if part.role == role]
         own = [part for part in of_role if part.subset == chosen]
-        mine += own or [part for part in of_role if not part.subset]
+        shared = [part for part in of_role if not part.subset]
+        alone = of_role if not chosen and len({part.subset for part in of_role}) == 1 else []
+        mine += own or shared or alone
     splits = {part.split for part in mine if part.role == "documents"}
     if len(splits) < 2:
         if subset and subset != chosen and subset not in splits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from weir.datasets.references import Materialized, is_reference
-from weir.errors import FormatError, UnknownName
-from weir.files.layouts import CHOICES, CollectionPart, find_layout
+from weir.errors import BadValue, FormatError, UnknownName
+from weir.files.layouts import CHOICES, CollectionPart, find_layout, subset_of
+from weir.files.paths import path_of
 from weir.files.text_files import Watch, named_file, read_toml
 from weir.plugins.importing.contents import check_roles
 from weir.plugins.importing.importer import ImportRequest, InputFile, import_request, request_for
@@ -142,15 +144,17 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
         from weir.plugins.importing.references.from_irds import from_irds, irds_name
 
         return from_irds(irds_name(text), watch, fetch)
-    path, subset = Path(name), ""
+    path, subset = subset_of(path_of(name))
     if path.is_file():
         is_description = path.suffix == ".toml"
         if is_description and not {"files", "columns", "kind"} & set(read_toml(path, EXPECTED)):
             return None
-        return from_file(path, watch, fetch)
-    if not path.is_dir():
-        folder, _, subset = text.partition("#")
-        path = Path(folder)
+        try:
+            return from_file(path, watch, fetch)
+        except (BadValue, FormatError) as error:
+            if re.search(r"--(columns|as)\b", str(error)):
+                error.args = (f"{error} (options of: weir data import {path} -o FOLDER)",)
+            raise
     test_set = next((path / one for one in BIRCO_SETS if (path / one).is_file()), None)
     if test_set is not None and not subset:
         return replace(from_file(test_set, watch), name=path.resolve().name)

@@ -1,0 +1,86 @@
+"""Judgments of documents that a collection does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.core.qrels import Qrels
+from weir.core.rounding import counted
+from weir.core.scores import Note
+from weir.core.strings import Ids
+
+EXAMPLES = 3
+"""Documents that a note names."""
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?E[+-]?\d+")
+_MONTH = r"(jan|feb|mar|mrz|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+_DATE = re.compile(
+    rf"\d{{1,2}}[-. ]+{_MONTH}\w*\.?([-. ]+\d{{2,4}})?|{_MONTH}\w*[-. ]+\d{{2,4}}"
+    r"|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Dangling:
+    """Judgments whose documents are not there: how many, how many relevant, which documents, the probable cause."""
+
+    judgments: int
+    relevant: int
+    documents: tuple[str, ...]
+    cause: str = ""
+
+    def note(self, collection: str) -> Note:
+        """The note with examples and the cause."""
+        first = ", ".join(map(repr, self.documents[:EXAMPLES]))
+        more = ", such as " if len(self.documents) > EXAMPLES else ": "
+        name = counted(self.judgments, "judgment names", "judgments name")
+        docs = counted(len(self.documents), "document")
+        cause = f"; {self.cause}" if self.cause else ""
+        return Note(
+            f"{collection}: {name} {docs} that it does not have{more}{first}{cause}",
+            f"{self.relevant:,} of them relevant, which nothing can find",
+        )
+
+
+def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
+    """The judgments whose documents are not among these; None where all are."""
+    missing = docs.codes(qrels.docs.strings) < 0
+    pairs = missing[qrels.doc]
+    if not pairs.any():
+        return None
+    names = qrels.docs.take(np.unique(qrels.doc[pairs])).tolist()
+    return Dangling(
+        int(pairs.sum()), int((pairs & (qrels.grade > 0)).sum()), tuple(names), _cause(names, docs)
+    )
+
+
+def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
+    """A note on judgments of documents that a collection does not have, where there are any."""
+    found = dangling(qrels, docs)
+    return [] if found is None else [found.note(collection)]
+
+
+def _cause(names: list[str], docs: Ids) -> str:
+    """What explains most of the names, "" where nothing does half of them."""
+
+    def known(changed: list[str]) -> int:
+        return int((docs.codes(changed) >= 0).sum()) if changed else 0
+
+    changes: list[tuple[str, Callable[[str], list[str]]]] = [
+        ("blanks stand around them", lambda name: [name.strip()]),
+        ("a table made numbers of them and added '.0'", lambda name: [re.sub(r"\.0+$", "", name)]),
+        ("zeros at their beginning are lost", lambda name: [name.zfill(n) for n in range(len(name) + 1, 13)]),
+        ("they are written in other letters", lambda name: [name.lower(), name.upper()]),
+        ("they are paths of the documents", lambda name: [re.split(r"[/\\]", name)[-1]]),
+    ]
+    found = [
+        (sum(known([one for one in change(name) if one != name]) > 0 for name in names), text)
+        for text, change in changes
+    ]
+    spreadsheet = sum(bool(_NUMBER.fullmatch(name) or _DATE.fullmatch(name)) for name in names)
+    most, text = max([*found, (spreadsheet, "a spreadsheet may have made numbers or dates of identifiers")])
+    return text if 2 * most >= len(names) else ""

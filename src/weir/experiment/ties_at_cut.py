@@ -1,0 +1,97 @@
+"""Rankings of a cell whose k-th score goes on beyond k: how many there are, and what the same index finds deeper."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.run import Named, Run
+from weir.core.scores import Note
+from weir.datasets.load import Dataset
+from weir.errors import WeirError
+from weir.experiment.results import ResultCell, stages_of
+from weir.experiment.stage_store import TIED_BEYOND_K, index_stage
+from weir.measures import Measure
+from weir.stats.score_rows import reaches, tied_cut_note
+from weir.systems.composite import adapted_to
+from weir.systems.expression import parse_system
+from weir.systems.protocol import Context, NestedSearcher
+from weir.systems.restricted import restricted_search
+
+GROWTH, MOST = 8, 1 << 20
+"""The depth grows by this factor until no score goes on; documents of a ranking that are looked at, at most."""
+
+
+def tied_beyond(cell: ResultCell) -> int | None:
+    """For how many queries the k-th score of a cell goes on beyond k, None where its search did not see it."""
+    seen = cell.ranked.facts.get(TIED_BEYOND_K)
+    return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
+
+
+def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
+    """The note on a cell's ties that cross its k, None where there are none or the measure stops before.
+
+    run: its rankings as stored, of which the last documents are looked at where the record does not know; searched:
+    whether what follows them was searched.
+    """
+    if not reaches(measure, cell.depth):
+        return None
+    known = tied_beyond(cell)
+    queries = int(at_risk(run, cell.depth).sum()) if known is None else known
+    return tied_cut_note(cell.depth, queries, known is not None, searched) if queries else None
+
+
+def at_risk(run: Run, k: int) -> np.ndarray:
+    """Whether each ranking holds k documents of which the last two share their score: bool[Q]."""
+    full = np.flatnonzero(np.diff(run.ptr) >= max(k, 2))
+    risky, last = np.zeros(len(run), np.bool_), run.ptr[full] + k - 1
+    risky[full] = run.score[last] == run.score[np.maximum(last - 1, 0)] if k > 1 else True
+    return risky
+
+
+def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
+    """The rankings of a cell and all documents that share the k-th score of theirs, from the index in its folder.
+
+    Only rankings of k documents are searched anew. None where no exact search of one index gave them, that index is
+    not there, or it finds other scores.
+    """
+    k = cell.depth
+    with suppress(WeirError, OSError):
+        system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
+        stage = index_stage(system, dataset.corpus)
+        place = next((at for at, r in stages_of(cell) if r.kind == "index" and stage.is_of(r)), None)
+        if place is None or cell.ranked.declared.get("self_match") == "drop":
+            return None
+        searcher = system.open(dataset.corpus, Context(Path(place)))
+        codes = dataset.queries.ids.codes(run.queries.strings)
+        waiting = np.flatnonzero((np.diff(run.ptr) == k) & (codes >= 0))
+        if not (isinstance(searcher, NestedSearcher) and searcher.nested(dataset.queries, k)):
+            return None
+        docs = dataset.corpus.ids
+        own = docs.codes(run.docs.strings).astype(np.int32)[run.doc]
+        columns = [(run.query_of_row(), own, run.score)]
+        depth = k + 1
+        while len(waiting):
+            deeper = restricted_search(
+                searcher, dataset.queries.take(codes[waiting]), depth, Context(reuse=False)
+            )
+            bar = run.score[run.ptr[waiting + 1] - 1]
+            length = np.diff(deeper.ptr)
+            last = np.where(length > 0, deeper.score[np.maximum(deeper.ptr[1:] - 1, 0)], -np.inf)
+            open_end = (length == depth) & (last == bar)
+            if depth > MOST and open_end.any():
+                return None
+            for place_in, q in enumerate(waiting.tolist()):
+                if not open_end[place_in]:
+                    rows = slice(int(deeper.ptr[place_in]) + k, int(deeper.ptr[place_in + 1]))
+                    equal = deeper.score[rows] == bar[place_in]
+                    doc = deeper.doc[rows][equal]
+                    columns.append((np.full(len(doc), q), doc, deeper.score[rows][equal]))
+            waiting, depth = waiting[open_end], GROWTH * depth
+        query, doc, score = (np.concatenate([column[n] for column in columns]) for n in range(3))
+        return Run.from_columns(
+            run.queries, docs, query, doc.astype(np.int32), score, Named(run.name, run.ties)
+        )
+    return None

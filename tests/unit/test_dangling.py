@@ -1,0 +1,84 @@
+"""Judgments of documents that a collection does not have are named, with what may have changed them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import weir
+from weir.api.auditing import relabel
+from weir.api.collection_notes import complete_cutoffs
+from weir.core.dangling import dangling
+from weir.core.strings import Ids
+
+CAUSES = [
+    ({"1E+05": 1, "04. Mrz": 2}, ["1e5", "3-4"], "a spreadsheet"),
+    ({"4-Mar": 1, "2024-03-04": 1}, ["3-4", "a"], "a spreadsheet"),
+    ({"17.0": 1, "18.0": 0}, ["17", "18"], "'.0'"),
+    ({"7": 1, "12": 1}, ["007", "012"], "zeros"),
+    ({" d1": 1}, ["d1"], "blanks"),
+    ({"D1": 1}, ["d1"], "other letters"),
+    ({"docs/d1": 1}, ["d1"], "paths"),
+    ({"x": 1}, ["d1"], ""),
+]
+
+
+@pytest.mark.parametrize(("judged", "documents", "cause"), CAUSES)
+def test_the_cause_is_named_where_it_explains_them(judged, documents, cause):
+    found = dangling(weir.Qrels.of({"q1": {**judged, documents[0]: 1}}), Ids.of(documents))
+    assert found is not None
+    assert set(found.documents) == set(judged)
+    assert (cause in found.cause) if cause else not found.cause
+    assert found.relevant == sum(grade > 0 for grade in judged.values())
+    assert dangling(weir.Qrels.of({"q1": {documents[0]: 1}}), Ids.of(documents)) is None
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A collection of two documents, one of which no judgment names as it is."""
+    (tmp_path / "c" / "qrels").mkdir(parents=True)
+    for name, lines in (
+        ("corpus", [{"_id": "1e5", "text": "weir one"}, {"_id": "d2", "text": "dam two"}]),
+        ("queries", [{"_id": "q1", "text": "weir"}]),
+    ):
+        (tmp_path / "c" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    table = "query-id\tcorpus-id\tscore\nq1\t1E+05\t2\nq1\td2\t0\n"
+    (tmp_path / "c" / "qrels" / "test.tsv").write_text(table, encoding="utf-8")
+    return tmp_path / "c"
+
+
+SAID = "1 judgment names 1 document that it does not have: '1E+05'; a spreadsheet"
+RUN = {"q1": {"1e5": 2.0, "d2": 1.0}}
+
+
+def test_they_are_told_wherever_the_collection_is_known(folder, tmp_path):
+    new = weir.Qrels.of({"q1": {"1E+05": 2, "d2": 1}})
+    results = weir.benchmark(folder, ["bm25"], ["R@10"], out=tmp_path / "results")
+    told = [
+        results.notes(),
+        weir.evaluate(new, RUN, ["R@10"], collection=folder).notes(),
+        relabel(new, tmp_path / "results").notes(),
+    ]
+    for notes in told:
+        assert any(SAID in note.text for note in notes), notes
+
+
+@pytest.mark.parametrize(
+    ("metadata", "judged", "by_construction"),
+    [
+        ({}, {"1e5": 1, "d2": 1}, True),
+        ({}, {"1E+05": 1, "d2": 1}, False),
+        ({"candidates": ["d2"]}, {"1e5": 1, "d2": 1}, False),
+        ({"candidates": ["d2"]}, {"d2": 1}, True),
+        ({"excluded": ["1e5"]}, {"1e5": 1}, False),
+    ],
+)
+def test_recall_is_one_by_construction_where_all_that_is_relevant_may_be_ranked(
+    folder, metadata, judged, by_construction
+):
+    query = {"_id": "q1", "text": "weir", "metadata": metadata}
+    (folder / "queries.jsonl").write_text(json.dumps(query), encoding="utf-8")
+    rows = "".join(f"q1\t{doc}\t{grade}\n" for doc, grade in judged.items())
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
+    assert bool(list(complete_cutoffs(weir.load(folder), ["R@10"]))) == by_construction

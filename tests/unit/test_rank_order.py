@@ -1,0 +1,221 @@
+"""Ranks and scores that contradict each other are said of every ranking from outside; swapped ones are refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.cli.main import main
+from weir.core.rank_order import OrderCounts, counts_of_block, order_counts
+from weir.errors import FormatError, RankingWarning
+from weir.files.runs import read_run
+
+DISTANCES = [(f"q{q}", f"d{d}", d, 0.25 * d) for q in range(1, 5) for d in range(1, 4)]
+BOTH = [(q, d, rank, 10.0 - rank if rank < 3 else 9.5) for q, d, rank, _ in DISTANCES]
+RISE = "scores rise from rank to rank, as distances do, in 4 of 4 rankings"
+DIFFER = "ranks and scores say different orders in 4 of 4 rankings"
+ROWS_RISE = "scores rise from row to row, as distances do, in 4 of 4 rankings"
+NAMES = ("query_id", "doc_id", "rank", "score")
+
+
+def written(folder: Path, suffix: str, rows: list[tuple[str, str, int, float]]) -> Path:
+    """The rows in the format of an ending."""
+    path = folder / f"r{suffix}"
+    objects = [dict(zip(NAMES, row, strict=True)) for row in rows]
+    if suffix in (".csv", ".tsv"):
+        out = io.StringIO()
+        writer = csv.writer(out, delimiter="," if suffix == ".csv" else "\t")
+        writer.writerows([NAMES, *rows])
+        path.write_text(out.getvalue(), newline="")
+    elif suffix == ".jsonl":
+        path.write_text("".join(json.dumps(one) + "\n" for one in objects))
+    elif suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(objects), path)
+    elif suffix == ".arrow":
+        table = pa.Table.from_pylist(objects)
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    elif suffix in (".json", ".pickle"):
+        nested: dict[str, dict[str, float]] = {}
+        for query, doc, _, score in rows:
+            nested.setdefault(query, {})[doc] = score
+        path.write_bytes(json.dumps(nested).encode() if suffix == ".json" else pickle.dumps(nested))
+    else:
+        path.write_text("".join(f"{q} Q0 {d} {rank} {score} t\n" for q, d, rank, score in rows))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".trec", ".csv", ".tsv", ".jsonl", ".parquet", ".arrow"])
+@pytest.mark.parametrize(("rows", "said"), [(DISTANCES, RISE), (BOTH, DIFFER)], ids=["distances", "differ"])
+def test_every_format_says_that_ranks_contradict_scores(tmp_path, suffix, rows, said):
+    path = written(tmp_path, suffix, rows)
+    with pytest.warns(RankingWarning, match=f"r{suffix}: {said}; the highest score counts as the best"):
+        assert read_run(path).doubts == (said,)
+    with pytest.warns(RankingWarning, match=said):
+        weir.evaluate({"q1": {"d1": 1}}, path, ["RR"])
+    shuffled = [rows[n] for n in np.random.default_rng(1).permutation(len(rows))]
+    with pytest.warns(RankingWarning, match=said):
+        read_run(written(tmp_path, suffix, shuffled))
+
+
+@pytest.mark.parametrize("suffix", [".json", ".pickle", ".trec"])
+def test_rows_that_only_rise_are_said_where_there_are_no_ranks(tmp_path, suffix):
+    rows = [(q, d, 0, score) for q, d, _, score in DISTANCES]
+    with pytest.warns(RankingWarning, match=ROWS_RISE):
+        read_run(written(tmp_path, suffix, rows))
+    assert (
+        read_run(written(tmp_path, suffix, rows[:3])).doubts == ()
+    )  # three rows rise once in six times by chance
+
+
+def test_what_python_holds_is_looked_at_too():
+    nested: dict[str, dict[str, float]] = {}
+    for query, doc, _, score in DISTANCES:
+        nested.setdefault(query, {})[doc] = score
+    pairs = {query: list(row.items()) for query, row in nested.items()}
+    frame = pd.DataFrame(DISTANCES, columns=list(NAMES))
+    for run, said in ((nested, ROWS_RISE), (pairs, ROWS_RISE), (frame, RISE), (frame.to_dict("list"), RISE)):
+        with pytest.warns(RankingWarning, match=said):
+            weir.evaluate({"q1": {"d1": 1}}, run, ["RR"])
+    lists = {query: list(row) for query, row in nested.items()}
+    weir.evaluate({"q1": {"d1": 1}}, lists, ["RR"])  # documents in order say all there is
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    "command", ["eval", "compare", "diff", "why", "gate", "fuse", "convert", "import", "audit"]
+)
+def test_every_command_says_it(tmp_path, capsys, command):
+    run = str(written(tmp_path, ".csv", DISTANCES))
+    other = str(written(tmp_path, ".trec", [(q, d, rank, 1 / rank) for q, d, rank, _ in DISTANCES]))
+    qrels = tmp_path / "q.txt"
+    qrels.write_text("".join(f"q{n} 0 d1 1\n" for n in range(1, 5)))
+    out = str(tmp_path / "out")
+    arguments = {
+        "eval": ["eval", str(qrels), run, "-m", "RR"],
+        "compare": ["compare", str(qrels), run, other, "-m", "RR"],
+        "diff": ["diff", str(qrels), run, other, "-m", "RR"],
+        "why": ["why", str(qrels), run, other, "-m", "RR"],
+        "gate": ["gate", str(qrels), other, run, "-m", "RR"],
+        "fuse": ["fuse", "rrf", run, other, "-o", f"{out}.trec"],
+        "convert": ["data", "convert", run, f"{out}.json", "--kind", "run"],
+        "import": ["data", "import", run, "-o", out],
+        "audit": ["audit", str(qrels), run],
+    }[command]
+    main(arguments)
+    shown = capsys.readouterr()
+    assert RISE in " ".join((shown.out + shown.err).split())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["q Q0 a 0.99 1 t", "q Q0 b 0.94 2 t", "p Q0 a 0.5 1 t"],
+        ["q Q0 a 0.1 1 t", "q Q0 b 0.2 2 t"],
+        ["q Q0 a 30 1 t", "q Q0 b 20 2 t"],
+        ["q Q0 a 12.5 0 t", "q Q0 b 10 1 t"],
+    ],
+)
+def test_swapped_ranks_and_scores_are_refused(tmp_path, rows):
+    path = tmp_path / "r.txt"
+    path.write_text("\n".join(rows))
+    with pytest.raises(
+        FormatError, match="found scores in the place of ranks, and ranks in the place of scores"
+    ):
+        read_run(path)
+    with pytest.raises(FormatError, match="the rank before the score"):
+        weir.import_files(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["q Q0 a 1 0.9 t", "q Q0 b 2 0.9 t", "q Q0 c 3 0.8 t"],  # ties
+        ["q Q0 a 1 1.00000001 t", "q Q0 b 2 1.00000002 t"],  # ties to trec_eval
+        ["q Q0 a 1 0.1 t", "q Q0 b 1 0.9 t"],  # one rank for all
+        ["q Q0 b 2 1 t", "q Q0 a 1 2 t"],  # the last rank first
+        ["q Q0 c 3 1 t", "q Q0 b 2 2 t", "q Q0 a 1 3 t"],
+        ["q Q0 a 0 9 t", "q Q0 b 5 8 t", "p Q0 a 0 1 t"],
+    ],
+)
+def test_what_agrees_or_says_nothing_is_passed_over(tmp_path, rows):
+    path = tmp_path / "r.txt"
+    path.write_text("\n".join(rows))
+    assert read_run(path).doubts == ()
+
+
+_rankings = st.lists(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([-1.0, 0.0, 0.5, 2.0])), min_size=1, max_size=6),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(rankings=_rankings)
+def test_counts_are_those_of_all_pairs_of_rows(rankings):
+    cuts = np.cumsum([0, *map(len, rankings)])
+    rank, score = (np.array(column) for column in zip(*(row for one in rankings for row in one), strict=True))
+    counts = order_counts(cuts, score, rank.astype(np.float64))
+    ranked = contrary = backward = listed = rising = 0
+    for one in rankings:
+        given = len({place for place, _ in one}) > 1
+        signs = {
+            (b[0] - a[0] > 0) == (b[1] > a[1]) for a in one for b in one if a[0] != b[0] and a[1] != b[1]
+        }
+        values = [value for _, value in one]
+        ranked += given and bool(signs)
+        contrary += given and True in signs
+        backward += given and signs == {True}
+        listed += not given and len(set(values)) > 1
+        rising += not given and len(set(values)) > 1 and values == sorted(values)
+    assert (counts.ranked, counts.contrary) == (ranked, contrary)
+    assert (counts.listed, counts.rising) == (listed, rising)
+    assert backward <= counts.reversed <= contrary  # of equal scores between, neighbours alone are compared
+
+
+def test_a_file_that_falls_has_the_ranks_of_its_beginning_alone_read():
+    cuts, score = np.arange(0, 30_001, 3), np.tile([3.0, 2.0, 1.0], 10_000)
+    asked: list[int] = []
+    counts = counts_of_block(cuts, score, lambda n: asked.append(n) or np.tile([1.0, 2.0, 3.0], n // 3), None)
+    assert (counts.ranked, counts.contrary) == (10_000, 0)
+    assert asked == [4095]
+    assert OrderCounts().doubts() == ()
+
+
+def test_equal_ranks_stay_equal_and_imports_say_what_ranked(tmp_path):
+    ties, contrary = tmp_path / "ties.tsv", tmp_path / "contrary.txt"
+    ties.write_text("q1\tb\t2\nq1\ta\t1\nq1\tc\t10\nq1\td\t2\n")
+    contrary.write_text("q1 Q0 a 2 3 t\nq1 Q0 b 1 2 t\nq1 Q0 c 3 1 t\n")
+    report = weir.import_files([ties, contrary], tmp_path / "by-rank", as_kind="run-ranks")
+    assert (
+        sum("the ranks of the file are kept, equal ones as ties" in note for note in report.whole["notes"])
+        == 2
+    )
+    runs = tmp_path / "by-rank" / "runs"
+    assert read_run(runs / "ties.trec").to_dict() == {"q1": {"a": 4.0, "d": 3.0, "b": 3.0, "c": 1.0}}
+    assert list(read_run(runs / "contrary.trec").to_dict()["q1"]) == ["b", "a", "c"]
+    report = weir.import_files(contrary, tmp_path / "by-score")
+    assert "ranks and scores say different orders in 1 of 1 ranking; its scores are kept" in str(
+        report.whole["notes"]
+    )
+    assert list(read_run(tmp_path / "by-score" / "runs" / "contrary.trec").to_dict()["q1"]) == ["a", "b", "c"]
+
+
+def test_a_check_says_nothing_of_scores_that_fall(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_run(written(tmp_path, ".csv", [(q, d, r, -s) for q, d, r, s in DISTANCES])).doubts == ()

@@ -1,0 +1,118 @@
+"""What a message advises can be done, and says what is so."""
+
+from __future__ import annotations
+
+import pytest
+
+import weir
+from tests.unit.cells import MANIFEST, changed, write_cell
+from weir.cli.main import main
+from weir.core.tables import Cell, Table
+from weir.errors import BadValue, DownloadError
+from weir.experiment.results import cell_notes, finished_cells
+from weir.models import checkpoints
+from weir.models.prompts import checked_template
+
+DOCUMENTS = {"d1": "red wine", "d2": "white wine", "d3": "bread"}
+
+
+def ones(texts):
+    return [[1.0, 0.0]] * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("made", "adapter"),
+    [
+        (lambda: weir.Dense(lambda texts: [*ones(texts)]), "encoder"),
+        (lambda: weir.system(lambda queries, k: {}), "system"),
+        (lambda: weir.reranker(lambda pairs: [*ones(pairs)]), "reranker"),
+        (lambda: weir.BM25() >> (lambda pairs: [*ones(pairs)]), "reranker"),
+    ],
+)
+def test_a_function_without_a_name_is_told_who_gives_it_one(made, adapter):
+    with pytest.raises(BadValue) as refused:
+        made()
+    assert (
+        str(refused.value) == f"a lambda has no name of its own; give one: weir.{adapter}(..., name='mine')"
+    )
+    assert "mine" in str(getattr(weir, adapter)(lambda texts: [*ones(texts)], name="mine"))
+
+
+@pytest.mark.parametrize("lacking", ["system", "user", "objective", "max_tokens"])
+def test_an_entry_that_a_prompt_lacks_is_named_as_lacking(tmp_path, lacking):
+    entries = {"system": "", "user": "{query} {passage}", "objective": "", "max_tokens": 10}
+    del entries[lacking]
+    with pytest.raises(BadValue, match=f"no entry {lacking}; expected a "):
+        checked_template(tmp_path / "mine.toml", entries, ())
+
+
+def test_an_error_of_the_hub_is_not_cut_within_a_sentence(monkeypatch):
+    class Hub:
+        def snapshot_download(self, *_, **__):
+            raise OSError("Cannot find a folder. To enable look-ups, set 'HF_HUB_OFFLINE=0'. " + "more " * 99)
+
+    monkeypatch.setattr(checkpoints, "require", lambda *_, **__: Hub())
+    for offline, said in (
+        (True, "(HF_HUB_OFFLINE forbids asking the hub)"),
+        (False, "(OSError: Cannot find a folder)"),
+    ):
+        monkeypatch.setattr(checkpoints, "hub_offline", lambda offline=offline: offline)
+        with pytest.raises(DownloadError) as refused:
+            checkpoints.fetch("a/b")
+        assert said in str(refused.value)
+
+
+def test_a_star_is_explained_where_there_is_one():
+    rows = ((Cell("a"), Cell("0.5", best=True)), (Cell("b"), Cell("0.4")))
+    table = Table("", ("system", "AP"), rows, ("* the best of its dataset",))
+    assert "* the best" in table.text()
+    for written in (table.html_body(), table.markdown(), table.latex()):
+        assert "bold: the best" in written
+        assert "* the best" not in written
+
+
+class Beir:
+    """A model as BEIR's dense search takes it, which has a plain `encode` too."""
+
+    def encode_queries(self, queries, batch_size=16, **_):
+        return [[float("wine" in text), float("bread" in text)] for text in queries]
+
+    def encode_corpus(self, corpus, batch_size=8, **_):
+        return self.encode_queries([f"{one['title']} {one['text']}".strip() for one in corpus])
+
+    def encode(self, texts):
+        raise AssertionError("without the prompts of queries and documents")
+
+
+def test_a_model_of_beir_is_a_system():
+    found = weir.Dense(Beir()).index(DOCUMENTS).search({"q": "bread"}, 1).to_dict()
+    assert found == {"q": {"d3": 1.0}}
+
+
+def test_answers_that_cannot_be_read_are_said_beside_the_scores(tmp_path, capsys):
+    for name, verdicts in (("bm25", {"missing": 500}), ("other", {"ok": 498, "missing": 2})):
+        use = {
+            "service": "x",
+            "verdicts": verdicts,
+            "latency": [],
+            "stored": 0,
+            "retried": 0,
+            "unanswered": {},
+        }
+        manifest = changed("system.system", name) | {"cost": {"search": {"services": [use | {"empty": 0}]}}}
+        write_cell(tmp_path / "mine" / name, manifest=manifest)
+    (said,) = [str(note) for note in cell_notes(finished_cells(tmp_path)) if "verdict" in str(note)]
+    what = "500 of 500 answers of a language model have no whole verdict (500 missing); weir study llm shows them"
+    assert said == f"note: mine, bm25: {what}"
+    for command in ("results", "compare"):
+        assert main([command, str(tmp_path)]) == 0
+        assert "500 of 500 answers" in capsys.readouterr().err
+
+
+def test_how_often_is_a_count(tmp_path, capsys):
+    use = {"requests": 5062.0, "tokens": 1_234_567.0}
+    index = {"seconds": 1.0, "bytes": 10, "documents": 5, "peak_mb": 1.0, "api": use}
+    write_cell(tmp_path / "mine" / "bm25", manifest={**MANIFEST, "cost": {"index": index}})
+    assert main(["study", "efficiency", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "an API was asked 5,062 times for 1,234,567 tokens" in out + err
