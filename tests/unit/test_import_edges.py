@@ -110,7 +110,7 @@ def test_a_folder_knows_the_same_names_of_texts(tmp_path):
     ):
         (tmp_path / "corpus.jsonl").write_text(lines(row))
         with pytest.raises(FormatError, match=said):
-            weir.load(tmp_path).corpus  # noqa: B018
+            weir.load(tmp_path).corpus  # noqa: B018  the first use reads it
 
 
 def documents_of(folder):
