@@ -232,7 +232,7 @@ class CandidatePoolSearcher:
 
     @checked
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The first k candidates of each query that are documents and not excluded.
+        """The first k candidates of each query that are documents and not excluded; warns (RankingWarning) of more.
 
         Raises BadValue where no query has any, and for k below 1.
         """
@@ -242,7 +242,13 @@ class CandidatePoolSearcher:
                 'write into collection.toml in its folder the line: candidates = "judged"; others stand in the lines '
                 'of queries.jsonl: {"_id": "q1", "text": "...", "metadata": {"candidates": ["d1", "d2"]}}'
             )
-        return candidate_rows(queries, self.corpus, "pool").allowed(queries).top(k)
+        whole = candidate_rows(queries, self.corpus, "pool").allowed(queries)
+        sizes = np.diff(whole.ptr)
+        if cut := int((sizes > k).sum()):
+            most = int(sizes.max())
+            lost = f"{cut:,} of {len(queries):,} queries have more than {k:,} candidates, up to {most:,}"
+            warnings.warn(RankingWarning(f"pool: {lost}; -k {most} keeps all"), stacklevel=2)
+        return whole.top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`."""
