@@ -160,8 +160,9 @@ class MissingExtra(WeirError):
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether a system ran out of something (open files, memory, permission), which says nothing about a file."""
+    """Whether a system ran out of something (open files, memory, room, permission), which says nothing about a file."""
     scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
+    scarce |= {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 

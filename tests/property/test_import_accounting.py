@@ -229,7 +229,18 @@ def test_two_identifiers_of_a_document_are_asked_about_the_same_in_any_order(tmp
     )
 
 
-FLAGS = {"yes": 1, "no": 0, "true": 1, "False": 0, "0": 0, "1": 1, "2": 2, "3": 3}
+FLAGS = {
+    "yes": 1,
+    "no": 0,
+    "irrelevant": 0,
+    "Not relevant": 0,
+    "true": 1,
+    "False": 0,
+    "0": 0,
+    "1": 1,
+    "2": 2,
+    "3": 3,
+}
 
 
 @pytest.mark.parametrize("name", ["relevant", "is_relevant", "label", "Relevance"])
@@ -244,7 +255,10 @@ def test_flags_and_few_numbers_beside_documents_are_grades(tmp_path, name, doc, 
     imported(tmp_path, "j.csv", ",".join(header) + "\n" + table + "\n")
     assert judged(tmp_path / "out") == grades
     members = [
-        {"id": row[doc], name: json.loads(row[name].lower()) if row[name] not in ("yes", "no") else row[name]}
+        {
+            "id": row[doc],
+            name: json.loads(row[name].lower()) if row[name].lower() in ("true", "false") else row[name],
+        }
         for row in rows
     ]
     imported(tmp_path, "g.json", json.dumps([{"query": "what is it", "results": members}]))

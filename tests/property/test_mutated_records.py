@@ -18,8 +18,11 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from weir.cli.main import main
+from weir.errors import BadValue, StoreError
 from weir.experiment.stages import Stage, _digest
 from weir.files.integrity import SEAL, Checksum, _checksum
+from weir.models.checkpoints import read_checkpoint
+from weir.models.weights import supported
 
 WRONG = (None, True, False, 0, -1, 7, 0.5, -1e308, float("nan"), float("inf"), 10**90, "", "a", "\ud800", "a\0b", "\n",
          "../../../../etc/passwd", "/etc/passwd", "1" * 5000, [], {}, [[]], [None], {"a": None}, {"": {}}, "x" * 70_000)  # fmt: skip
@@ -167,3 +170,36 @@ def test_a_bad_pack_stops_no_leaderboard(results, tmp_path, capsys):
         bad.writestr("manifest.json", '{"files": {"\\ud800": 1}}')
     assert main(["submit", "leaderboard", str(tmp_path / "packs"), "-o", str(tmp_path / "site")]) == 0
     assert "refused: bad.zip: bad.zip/manifest.json: found half a surrogate pair" in capsys.readouterr().out
+
+
+CONFIG = {
+    "model_type": "bert", "hidden_act": "gelu", "architectures": ["BertModel"], "vocab_size": 64, "hidden_size": 48,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 80, "pad_token_id": 0,
+    "layer_norm_eps": 1e-12, "position_embedding_type": "absolute", "prompts": {"query": "query: "},
+    "default_prompt_name": "query", "similarity_fn_name": "cosine", "max_seq_length": 128, "model_max_length": 512,
+    "pooling_mode_mean_tokens": True,
+}  # fmt: skip
+FILES = ("config.json", "sentence_bert_config.json", "tokenizer_config.json", "1_Pooling/config.json",
+         "config_sentence_transformers.json", "modules.json")  # fmt: skip
+STEPS = [
+    {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_mutated_configuration_of_a_checkpoint_is_read_or_refused(name, tmp_path):
+    (tmp_path / "1_Pooling").mkdir()
+    whole = {file: STEPS if file == "modules.json" else CONFIG for file in FILES}
+    for file, content in whole.items():
+        (tmp_path / file).write_text(json.dumps(content), encoding="utf-8")
+    rng = random.Random(name)
+    for number in range(150):
+        content = mutated({"x": whole[name]}, rng)
+        text = json.dumps(content.get("x") if number % 9 else content)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with suppress(BadValue, StoreError):
+            checkpoint = read_checkpoint(tmp_path)
+            supported(checkpoint)
+            assert checkpoint.limit > 0
+            assert isinstance(checkpoint.trained + checkpoint.architecture, str)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from weir.files.atomic import (
     atomic_file,
     sweep,
     sweep_inside,
+    temporary_folder,
     writable,
     write_json,
     write_text,
@@ -122,3 +124,29 @@ def test_leftovers_within_a_folder_and_of_single_files_are_swept(tmp_path: Path)
     assert [path.exists() for path in left] == [True, False]
     sweep_inside(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["store.json"]
+
+
+def test_a_temporary_folder_that_a_kill_left_goes_with_the_next_of_its_name(tmp_path: Path, monkeypatch):
+    code = (
+        "import os, signal\nfrom weir.files.atomic import temporary_folder\n"
+        "with temporary_folder('pack') as folder:\n"
+        "    (folder / 'x').write_text('x')\n    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False)
+    assert len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "weir-pack-mine").mkdir()
+    with temporary_folder("pack") as first, temporary_folder("pack") as second:
+        assert {one.name for one in tmp_path.iterdir()} == {"weir-pack-mine", first.name, second.name}
+    assert [one.name for one in tmp_path.iterdir()] == ["weir-pack-mine"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="ulimit is POSIX's")
+def test_a_limit_of_file_sizes_is_no_damage(tmp_path: Path):
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 1; {sys.executable} -m weir run -d brook-facts -s bm25 -o {tmp_path / 'r'} -q"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "a file larger than is allowed here (ulimit -f)" in done.stderr
+    assert "damaged" not in done.stderr

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -402,3 +404,18 @@ def test_an_interrupt_while_click_is_imported_is_one_line():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nweir: interrupted\n")
+
+
+def test_a_signal_whose_exception_gets_lost_ends_the_command_as_terminated(monkeypatch, capsys):
+    """As where it strikes while Python compiles, which turns it into an error of its own."""
+
+    def lost(*_: object, **__: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        except BaseException:  # noqa: BLE001  as a compiler does
+            raise SystemError("a result with an exception set") from None
+
+    monkeypatch.setattr(weir, "main", lost)
+    assert main(["doctor"]) == 143
+    assert "terminated; finished work is kept" in capsys.readouterr().err

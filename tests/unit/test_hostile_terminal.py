@@ -18,13 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import weir as library
 from tests.unit.brooklet import write_collection
 from weir.api.rows import Display, rows_shown
 from weir.cli import main
 from weir.core.scores import Row
-from weir.core.tables import csv_text, markdown_escaped
+from weir.core.tables import cell_text, csv_cell, csv_text, markdown_escaped
 from weir.errors import BadValue, FormatError, UnknownName, printable
 from weir.stats.score_rows import long_table
 
@@ -83,6 +85,13 @@ def test_no_cell_of_csv_is_a_formula(begin):
         "",
         "a" + begin,
     ]
+
+
+@given(st.text(st.sampled_from("'=+-@a1\t\r\n＝＋－＠"), max_size=6))
+def test_every_text_comes_back_from_its_cell(text):
+    cell = str(csv_cell(text))
+    assert cell_text(cell) == text
+    assert cell[:1] not in {*"=+-@\t\r\n＝＋－＠"}
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_folder_knows_the_same_names_of_texts(tmp_path):
     ):
         (tmp_path / "corpus.jsonl").write_text(lines(row))
         with pytest.raises(FormatError, match=said):
-            weir.load(tmp_path).corpus  # noqa: B018
+            weir.load(tmp_path).corpus  # noqa: B018  the first use reads it
 
 
 def documents_of(folder):
@@ -178,8 +178,8 @@ def test_flags_beside_what_was_returned_are_judgments(tmp_path):
 
 def test_scores_of_retrieval_are_not_taken_for_grades(tmp_path):
     ranked = {"query": "red shoes", "ctxs": [{"id": "a", "score": 82.1}]}
-    report = imported(tmp_path, "dpr.json", json.dumps([ranked]))
-    assert "--columns retrieved=ctxs says which does" in report.lines()[0]
+    imported(tmp_path, "dpr.json", json.dumps([ranked]))
+    assert written(tmp_path / "out")[1] == {}
     with pytest.raises(WeirError, match=r"the score 82.1 beside a relevant document is no grade"):
         imported(
             tmp_path,
@@ -213,3 +213,13 @@ def test_an_import_that_loses_more_than_a_tenth_writes_nothing_and_a_smaller_los
         warnings.simplefilter("default")
         assert main(["data", "stats", str(out)]) == 0
     assert capsys.readouterr().err.count("warning: ") == 1
+
+
+def test_an_identifier_beside_a_query_and_the_text_of_a_document_is_asked_about(tmp_path):
+    table = "query,document,id,label\nred shoes,a weir is a low dam,c1,1\nred shoes,boil it for six minutes,c2,0\n"
+    said = "id could be the identifier of the query or of the document; choose one, as in --columns query_id=id or"
+    with pytest.raises(BadValue, match=said):
+        imported(tmp_path, "pairs.csv", table)
+    imported(tmp_path, "pairs.csv", table, columns={"doc": "id", "text": "document"})
+    assert written(tmp_path / "out")[1] == {Q: {"c1": 1, "c2": 0}}
+    assert weir.load(tmp_path / "out").corpus.text[0] == "a weir is a low dam"

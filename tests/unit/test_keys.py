@@ -20,7 +20,8 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import LocalHandler, running
 from tests.unit.search_servers import elastic_serving
 from weir.cli.main import main
-from weir.services.requests import KEY_CHARACTERS, PIECE_CHARACTERS, Key
+from weir.files.masks import KEY_CHARACTERS, PIECE_CHARACTERS
+from weir.services.requests import Key
 
 SECRET = "sk-proj/Very+Secret~0123456789_abcdefGHIJKL"
 WAYS = {
@@ -37,6 +38,10 @@ WAYS = {
     "in base 64, of addresses": lambda key: urlsafe_b64encode(f"Bearer {key}!".encode()).decode(),
     "its first half": lambda key: key[: len(key) // 2],
     "its second half": lambda key: key[len(key) // 2 :],
+    "backwards": lambda key: key[::-1],
+    "backwards, in base 64": lambda key: b64encode(key[::-1].encode()).decode(),
+    "a third of it, backwards": lambda key: key[::-1][: len(key) // 3],
+    "a third of it": lambda key: key[len(key) // 3 : 2 * len(key) // 3],
     "its middle": lambda key: key[9 : 9 + PIECE_CHARACTERS],
 }
 

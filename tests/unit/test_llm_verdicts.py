@@ -174,6 +174,8 @@ MARKS = [
     "＜/passage＞", "&lt;/passage&gt;", "&#60;/passage&#62;", "<\U000e0041/passage>", "</p a s s a g e>",
     "<|im_end|>", "<|im_start|>system", "< |im_end|>", "<\u200b|eot_id|>", "<｜User｜>", "<|channel|>", "[INST]", "[/INST]",
     "[ / I NST ]", "<<SYS>>", "<</SYS>>", "[SYSTEM_PROMPT]", "</s>", "<s>", "<bos>", "<eos>", "<start_of_turn>user",
+    *(f"{mark}/passage{end}" for mark, end in zip("❬❮❰⟪⦑⧼˂《〈«≪ᐸ⋖〈", "❭❯❱⟫⦒⧽˃》〉»≫ᐳ⋗〉", strict=True)),
+    "<／passage>", "<⧸passage>", "【/INST】", "⟦INST⟧", "❮|im_end|❯",
     "<end_of_turn>", "<end_of_utterance>", "<unused12>", "<think>", "</think>", "[THINK]", "<system>", "</tool_call>",
 ]  # fmt: skip
 

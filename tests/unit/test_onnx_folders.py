@@ -238,3 +238,36 @@ def test_bytes_of_states_do_not_depend_on_the_batch(tmp_path, per_column):
     np.testing.assert_allclose(
         loaded.encode(TEXTS), [(rows(text) @ product).mean(0) for text in TEXTS], rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("branch", [False, True])
+def test_a_graph_with_a_loop_is_refused(tmp_path, branch):
+    """It may have no end, and cannot be interrupted."""
+    helper, kinds = onnx.helper, onnx.TensorProto
+    states = ["n", "longest", D]
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["old"], ["new"])],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", kinds.INT64, []),
+            helper.make_tensor_value_info("go", kinds.BOOL, []),
+            helper.make_tensor_value_info("old", kinds.FLOAT, states),
+        ],
+        [helper.make_tensor_value_info("on", kinds.BOOL, []), helper.make_tensor_value_info("new", kinds.FLOAT, states)],
+    )  # fmt: skip
+    model = graph("rows_out")
+    del model.graph.output[:]
+    loop = helper.make_node("Loop", ["", "always", "rows"], ["last_hidden_state"], body=body)
+    ways = [
+        helper.make_graph([node], name, [], [helper.make_tensor_value_info("last_hidden_state", kinds.FLOAT, states)])
+        for name, node in (("loop", loop), ("plain", helper.make_node("Identity", ["rows"], ["last_hidden_state"])))
+    ]  # fmt: skip
+    either = helper.make_node(
+        "If", ["always"], ["last_hidden_state"], then_branch=ways[0], else_branch=ways[1]
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "always"))
+    model.graph.node.append(either if branch else loop)
+    model.graph.output.append(helper.make_tensor_value_info("last_hidden_state", kinds.FLOAT, states))
+    folder_of(tmp_path / "m", {"model.onnx": model}, {"model_type": "bert"})
+    with pytest.raises(BadValue, match="a graph with a loop"):
+        Encoder(str(tmp_path / "m"), pooling="mean").load("cpu")

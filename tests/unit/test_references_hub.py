@@ -326,3 +326,25 @@ def test_instructions_and_candidates_go_with_the_queries():
         "candidates",
         "instructions",
     ]
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    ["[" * 50_000, ["*" + str(n) for n in range(20_000)], "[[" * 501],
+    ids=["long", "many", "just"],
+)
+def test_patterns_of_a_card_take_no_time(patterns):
+    begun = time.monotonic()
+    with pytest.raises(BadValue, match="the card of the data set"):
+        parts_of([f"corpus/{n}.jsonl" for n in range(1000)], [{"data_files": patterns}])
+    assert time.monotonic() - begun < 5
+
+
+def test_the_first_pattern_or_path_of_a_card_that_fits_counts():
+    configs = [
+        {"config_name": "queries", "data_files": "corpus.jsonl"},
+        {"config_name": "corpus", "data_files": [{"split": "test", "path": ["*.jsonl", "b/**"]}]},
+        {"config_name": "queries", "data_files": "q.jsonl"},
+    ]
+    found = {part.path: part.role for part in parts_of(["corpus.jsonl", "q.jsonl", "b/x.jsonl"], configs)}
+    assert found == {"corpus.jsonl": "queries", "q.jsonl": "documents", "b/x.jsonl": "documents"}

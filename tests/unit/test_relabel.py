@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -19,7 +20,16 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.records import write_collection
-from weir.labels.pools import HEAD, SHEET, judging_pool, read_sheet, relabelled, turned, write_pool
+from weir.labels.pools import (
+    HEAD,
+    SHEET,
+    judging_pool,
+    open_sheet,
+    read_sheet,
+    relabelled,
+    turned,
+    write_pool,
+)
 
 FULL = {"q": {d: int(d in "acg") for d in "abcdefgh"}, "r": {d: int(d in "bh") for d in "abcdefgh"}}
 HELD = {"q": {"a": 1, "b": 0}, "r": {"b": 1}}
@@ -103,6 +113,32 @@ def test_a_sheet_keeps_identifiers_as_they_are_and_refuses_those_that_break_it(t
         with pytest.raises(BadValue, match="has a tab or line end"):
             write_pool(judging_pool(runs, none), Subject("mine", qrels=none, runs=runs), tmp_path / "broken")
     assert not (tmp_path / "broken").exists()
+
+
+def test_no_cell_of_a_sheet_is_a_formula_and_every_identifier_comes_back(tmp_path):
+    begins = ("=HYPERLINK(1)", "+1", "-1", "@x", "\N{FULLWIDTH EQUALS SIGN}a", "'=a", "''+a", "'a")
+    subject = Subject(
+        "mine",
+        Corpus.of({name: {"title": name, "text": f"\t{name}"} for name in begins}),
+        Queries.of(dict.fromkeys(begins, "=1+1")),
+        Qrels.of({name: {"x": 1} for name in begins}),
+        {"one": Run.of({name: list(begins) for name in begins})},
+    )
+    write_pool(judging_pool(subject.runs, subject.qrels, 10), subject, tmp_path / "pool")
+    sheet = tmp_path / "pool" / SHEET
+    cells = [cell for line in sheet.read_text(encoding="utf-8").split("\n") for cell in line.split("\t")]
+    assert not [cell for cell in cells if cell[:1] in {*"=+-@\t\r\N{FULLWIDTH EQUALS SIGN}"}]
+    lines = sheet.read_text(encoding="utf-8").split("\n")
+    sheet.write_text("\n".join(line.replace("\t\t", "\t1\t", 1) for line in lines), encoding="utf-8")
+    judged = {name: dict.fromkeys(begins, 1) for name in begins}
+    for path in (sheet, tmp_path / "sheet.csv"):
+        if path != sheet:
+            rows = [line.split("\t") for line in sheet.read_text(encoding="utf-8").split("\n") if line]
+            with path.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(rows)
+        assert read_sheet(path)[0].to_dict() == judged
+        assert weir.Qrels.load(path).to_dict() == judged
+        assert {line.text for line in open_sheet(path)} == {f"{name} {name}" for name in begins}
 
 
 def test_what_is_no_path_is_named_also_where_it_is_empty():

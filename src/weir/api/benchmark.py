@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, written
 from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, UnknownName
+from weir.files.atomic import temporary_folder
 from weir.files.paths import path_of
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
@@ -183,8 +183,8 @@ def benchmark(
         for dataset in [one] if isinstance(one, Dataset) else load_group(one):
             if judged_or_not(dataset).unjudged:
                 raise BadValue(f"{dataset.name} has no judgments, and its rankings need a folder (out=)")
-    with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
-        return _run(grid, path_of(folder), None, on)
+    with temporary_folder("benchmark") as folder:
+        return _run(grid, folder, None, on)
 
 
 def _run(grid: Any, at: Path, folder: Path | None, on: str | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from weir.errors import printable_text
 from weir.files.atomic import write_text
-from weir.settings import secret_values, settings
+from weir.files.masks import without_secrets
+from weir.settings import settings
 
 REPORTS = 20
 """Reports that stay; older ones are removed."""
@@ -49,9 +50,7 @@ def write_report(error: BaseException, command: str, arguments: Sequence[str], k
     options = [option for option, _, _ in pairs if option in known]
     values = {value if option in known else option + mark + value for option, mark, value in pairs}
     values -= {"", *options, *command.split()}
-    text = "\n".join(_trace(error, values))
-    for value in secret_values():
-        text = text.replace(value, "***")
+    text = without_secrets("\n".join(_trace(error, values)))
     if len(home := str(Path.home())) > 1:
         text = text.replace(home, "~")
     half = REPORT_CHARACTERS // 2

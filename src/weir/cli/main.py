@@ -12,6 +12,7 @@ import traceback
 import warnings
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import click
 
 from weir.cli.terminal import outputs_are_read, protected_output, show_raw
 from weir.errors import NameNote, PluginError, ServiceError, StoreWarning, UnknownName, WeirError, printable
-from weir.settings import NO_MEMORY, secret_values
+from weir.settings import NO_MEMORY
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -367,7 +368,11 @@ def main(arguments: list[str] | None = None) -> int:
     with protected_output(), warnings.catch_warnings():
         warnings.showwarning = _warned
         warnings.simplefilter("always", StoreWarning)
-        before = signal.signal(signal.SIGTERM, _terminate) if takes_signals else None
+        ended = list[
+            int
+        ]()  # signals, whose exceptions may get lost where they strike, as while Python compiles
+        terminate = partial(_terminate, ended)
+        before = signal.signal(signal.SIGTERM, terminate) if takes_signals else None
         hook, thread_errors = threading.excepthook, list[BaseException]()
         threading.excepthook = lambda end: thread_errors.append(end.exc_value or SystemError(end.exc_type))
         try:
@@ -378,10 +383,11 @@ def main(arguments: list[str] | None = None) -> int:
                 raise thread_errors[0]
         except click.exceptions.Exit as stop:
             return stop.exit_code
-        except (KeyboardInterrupt, click.exceptions.Abort, _Terminated) as stop:
-            how, code = ("terminated", 143) if isinstance(stop, _Terminated) else ("interrupted", 130)
-            _complain(f"\nweir: {how}; finished work is kept, run the same command to resume")
         except BaseException as error:  # noqa: BLE001  the last place where it can become a line
+            if ended or isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
+                how, code = ("terminated", 143) if ended else ("interrupted", 130)
+                _complain(f"\nweir: {how}; finished work is kept, run the same command to resume")
+                return code
             if isinstance(error, (_Unread, BrokenPipeError)):
                 # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
                 with suppress(OSError, ValueError):
@@ -405,7 +411,9 @@ def _complain(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def _terminate(*_: object) -> None:
+def _terminate(ended: list[int], number: int, _: object) -> None:
+    """Note a signal, and end with it."""
+    ended.append(number)
     raise _Terminated
 
 
@@ -439,9 +447,9 @@ def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     except Exception as refusal:  # noqa: BLE001  whatever hinders the report, the error itself is shown
         sending = f"please report it; the report could not be written ({type(refusal).__name__}: {refusal})"
     try:
-        text = str(error)
-        for value in secret_values():
-            text = text.replace(value, "***")
+        from weir.files.masks import without_secrets
+
+        text = without_secrets(str(error))
     except Exception:  # noqa: BLE001  an error of anybody's that cannot be written out
         text = ""
     kind = f"{type(error).__name__}: {text}"[:_SHOWN]

@@ -361,11 +361,17 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 def csv_cell(value: object) -> object:
     """A value as a cell: a text that a spreadsheet would run as a formula stands behind an apostrophe.
 
-    These begin with = + - @, of any width, a tab or a line end; numbers stay as they are, None is empty.
+    These begin with = + - @, of any width, a tab or a line end; numbers stay as they are, None is empty. A text that
+    has such an apostrophe already gets one more, so that `cell_text` gives every text back.
     """
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULAS) else value
+        return f"'{value}" if value.lstrip("'").startswith(_FORMULAS) else value
     return "" if value is None else value
+
+
+def cell_text(cell: str) -> str:
+    """The text that `csv_cell` made into a cell."""
+    return cell[1:] if cell[:1] == "'" and cell.lstrip("'").startswith(_FORMULAS) else cell
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:

@@ -11,7 +11,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -32,6 +31,7 @@ from weir.errors import BadValue, WeirError
 from weir.experiment.experiment import Capacity, Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
+from weir.files.atomic import temporary_folder
 from weir.settings import settings
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
@@ -471,13 +471,13 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
     """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
     time until the deadline allows."""
     counts, probes = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
-    with tempfile.TemporaryDirectory(prefix="weir-plan-", ignore_cleanup_errors=True) as name:
+    with temporary_folder("plan") as name:
         for number in range(MAX_SAMPLES):
             begun = time.monotonic()
             if deadline - begun < MIN_PROBING_SECONDS:
                 break
             samples = list(zip(subjects, counts, strict=True))
-            place = Path(name) / str(number)
+            place = name / str(number)
             for cell, probe in _probe(samples, systems, k, place, deadline - begun).items():
                 probes.setdefault(cell, []).append(probe)
             seconds_left = deadline - time.monotonic()
@@ -694,8 +694,8 @@ def _prompted(
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
-    with tempfile.TemporaryDirectory(prefix="weir-plan-", ignore_cleanup_errors=True) as name:
-        probes = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
+    with temporary_folder("plan") as name:
+        probes = list(_probe([(subject, count)], [system], k, name / "0").values())
         while probes[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
             last = probes[-1]
             if last.index - probes[0].index >= ENOUGH_SECONDS or (
@@ -706,7 +706,7 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
             count = min(
                 max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
             )
-            probes += _probe([(subject, count)], [system], k, Path(name) / str(len(probes))).values()
+            probes += _probe([(subject, count)], [system], k, name / str(len(probes))).values()
             if (
                 probes[1].index < probes[0].index
             ):  # the first one compiled kernels, or read a model from a cold disk

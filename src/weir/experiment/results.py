@@ -110,6 +110,12 @@ OLD = "manifest.json"
 AGAIN = "written by Weir 0.1, whose records this version does not read; run the same grid into another folder"
 
 
+def rankings_file(folder: Path) -> Path:
+    """The file of a cell's rankings, which may be missing; raises FormatError for a pipe or a link to elsewhere."""
+    path = run_file(folder)
+    return named_file(folder, path.name, path, "its rankings, in its own folder")
+
+
 @dataclass(frozen=True, eq=False)
 class ResultCell:
     """A system on a collection, done and written.
@@ -139,8 +145,7 @@ class ResultCell:
     @property
     def run(self) -> Path:
         """The file of its rankings, which may be missing; raises FormatError for a pipe or a link to elsewhere."""
-        path = run_file(self.folder)
-        return named_file(self.folder, path.name, path, "its rankings, in its own folder")
+        return rankings_file(self.folder)
 
     @property
     def collection(self) -> str:
@@ -347,7 +352,7 @@ def runs_in(folder: Path) -> list[Path]:
     Raises FormatError for a folder without results, BadValue for several collections or splits.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
-        return [run_file(folder)]
+        return [rankings_file(folder)]
     cells = _cells_of(folder)
     places = list(dict.fromkeys((cell.folder.parent.name, cell.split) for cell in cells))
     if len(places) > 1:

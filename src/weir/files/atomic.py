@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import gc
 import json
+import math
 import os
 import platform
 import re
@@ -42,6 +43,7 @@ UNPORTABLE = re.compile(
 _REASONS = {
     errno.ENOSPC: "no space left on the disk",
     errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "a file larger than is allowed here (ulimit -f)",
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "no permission to write there",
     errno.EPERM: "no permission to write there",
@@ -267,14 +269,27 @@ def sweep_inside(folder: Path) -> None:
     _sweep(folder, ".")
 
 
-def _sweep(folder: Path, begins: str) -> None:
+@contextmanager
+def temporary_folder(name: str) -> Iterator[Path]:
+    """A folder among the system's temporary ones for the length of the block.
+
+    Those of this name that killed processes of this machine left are removed before.
+    """
+    begins = f"weir-{name}{_MARK}"
+    _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)
+    prefix = f"{begins}{_host()}-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _sweep(folder: Path, begins: str, abandoned: float = _ABANDONED) -> None:
     with suppress(OSError):
         for left in list(folder.iterdir()):
             if not (left.name.startswith(begins) and _MARK in left.name):
                 continue
             host, process, _ = (*left.name.rpartition(_MARK)[2].split("-"), "", "", "")[:3]
             dead = host == _host() and process.isdecimal() and not _alive(int(process))
-            if dead or time.time() - _last_write(left) > _ABANDONED:
+            if dead or (abandoned < math.inf and time.time() - _last_write(left) > abandoned):
                 _remove(left)
 
 

@@ -100,6 +100,8 @@ WRITTEN: dict[Kind, tuple[str, str, str]] = {
     "qrels": ("query_id", "doc_id", "relevance"),
 }
 BEIR_HEAD = ("query-id", "corpus-id", "score")
+SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
+"""The columns of a sheet on which people judge."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 import threading
 import time
 import urllib.error
@@ -28,9 +27,10 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urljoin
 
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
-from weir.files.atomic import UNPORTABLE, atomic_dir, storing, write_text
+from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder, write_text
 from weir.files.json_record import parse_json
 from weir.files.leases import locked
+from weir.files.masks import without_secret
 from weir.files.retry_after import seconds_asked
 from weir.files.text_files import check_members, check_unpacked
 from weir.settings import (
@@ -128,7 +128,7 @@ class Address:
 
     def masked(self, text: str) -> str:
         """What the server said, without the token."""
-        return text.replace(self.token, "***") if self.token else text
+        return without_secret(text.encode("utf-8", "replace"), self.token).decode("utf-8", "replace")
 
     def __str__(self) -> str:
         return self.url
@@ -508,8 +508,8 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
         raise DownloadError(f"{shown} is not on this machine, and HF_HUB_OFFLINE forbids requests to the hub")
     url = f"{hub_endpoint()}/api/datasets/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
     address = _authorised(url)
-    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
-        answer = Path(folder) / "revision.json"
+    with temporary_folder("hub") as folder:
+        answer = folder / "revision.json"
         try:
             download([address], answer, patience=_API)
             data = answer.read_text(encoding="utf-8")

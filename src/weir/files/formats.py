@@ -20,6 +20,7 @@ from weir.core.qrels import LARGEST, Origins
 from weir.core.strings import Bytes, Float64, Strings
 from weir.errors import FormatError, RankingWarning
 from weir.files.column_names import (
+    SHEET_HEAD,
     WRITTEN,
     ColumnLayout,
     Kind,
@@ -274,6 +275,13 @@ def cells_of(line: str, separator: str) -> list[str]:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
         return line.split(separator)
+
+
+def begins_as_sheet(path: Path) -> bool:
+    """Whether a file begins with the columns of a sheet."""
+    if path.suffix not in (".tsv", ".csv") or not path.is_file():
+        return False
+    return tuple(table_head(path, path.suffix == ".tsv").cells[:3]) == SHEET_HEAD[:3]
 
 
 def kind_of_file(path: Path) -> Kind:

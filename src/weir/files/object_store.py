@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from weir.errors import BadValue, StoreError, WeirError, is_shortage, require
-from weir.settings import RECORD_BYTES, secret_values
+from weir.files.masks import without_secrets
+from weir.settings import RECORD_BYTES
 
 CONNECT_SECONDS = 10
 """Seconds in which S3 has to take a connection; each request is tried several times."""
@@ -187,7 +188,5 @@ def _reached(address: str) -> Iterator[None]:
     except Exception as error:
         if is_shortage(error) and not isinstance(error, PermissionError):
             raise
-        text = " ".join(str(error).split())
-        for value in secret_values():
-            text = text.replace(value, "***")
+        text = without_secrets(" ".join(str(error).split()))
         raise StoreError(f"{address}: {type(error).__name__}: {text[:200]}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from weir.errors import BadValue
+from weir.errors import BadValue, FormatError
 
 STANDARD_OUTPUT = Path("-")
 """What stands for standard output where a file is written."""
@@ -15,12 +15,12 @@ _SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 def path_of(given: str | os.PathLike[str]) -> Path:
     """The path that is written, with the home folder for a leading ~/; `./-` is a file, `-` alone is none.
 
-    Raises BadValue for an empty name, which an unset variable leaves, and for one with a NUL character.
+    Raises BadValue for an empty name, which an unset variable leaves, FormatError for one with a NUL character.
     """
     text = os.fspath(given)
     refuse_empty(text)
     if "\0" in text:
-        raise BadValue(f"the path {text!r} holds a NUL character, as no path can")
+        raise FormatError(text, "a path with characters that no path has", "the path of a file")
     if text == "~" or text.startswith("~/"):
         text = os.path.expanduser(text)  # noqa: PTH111  Path.expanduser takes ~user too
     path = Path(text)

@@ -23,6 +23,7 @@ from weir.core.qrels import Qrels
 from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
+from weir.files.atomic import temporary_folder
 from weir.files.column_names import of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
@@ -299,8 +300,8 @@ def read_judgments(part: CollectionPart) -> Qrels:
             check_regular(part.path)
         with unquoted(part.path, part.within):
             return read_qrels(part.path)
-    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
-        unpacked = Path(folder) / part.name
+    with temporary_folder("part") as folder:
+        unpacked = folder / part.name
         with reading(part) as stream, unpacked.open("wb") as file:
             shutil.copyfileobj(stream, file)
         try:

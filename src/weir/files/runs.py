@@ -19,8 +19,9 @@ from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_numb
 from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
 from weir.core.run import READ_RUN, Named, Run
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches
+from weir.core.tables import cell_text
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
-from weir.files.formats import BY_SUFFIX, bad_grade, file_source, format_of
+from weir.files.formats import BY_SUFFIX, bad_grade, begins_as_sheet, file_source, format_of
 from weir.files.json_files import OddJsonError, nested_source, read_nested
 from weir.files.parsers import (
     EngineName,
@@ -432,12 +433,21 @@ def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
     path = path_of(path)
     form = format_of(path, "qrels")
     if form.rows:
-        return judgments_of(file_source(path, form, "qrels"))
+        found, repeated = judgments_of(file_source(path, form, "qrels"))
+        return (_of_sheet(found) if begins_as_sheet(path) else found), repeated
     judgments = read_nested(path, "qrels")
     try:
         return Qrels.of(judgments), 0
     except BadValue as error:
         raise FormatError(path, str(error), '{"query": {"document": grade}}') from None
+
+
+def _of_sheet(judgments: Qrels) -> Qrels:
+    """The judgments of a sheet, on whose cells an apostrophe stands before what a spreadsheet would run."""
+    queries, docs = (
+        [cell_text(name) for name in ids.tolist()] for ids in (judgments.queries, judgments.docs)
+    )
+    return replace(judgments, queries=Ids.of(queries), docs=Ids.of(docs))
 
 
 RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"

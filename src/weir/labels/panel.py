@@ -17,8 +17,9 @@ from weir.core.qrels import Qrels
 from weir.core.strings import Float64, Ids, Int32
 from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
+from weir.files.formats import begins_as_sheet
 from weir.files.text_files import read_toml
-from weir.labels.pools import SHEET, about_sheet, begins_as_sheet, judging_pool, open_sheet, read_sheet
+from weir.labels.pools import SHEET, about_sheet, judging_pool, open_sheet, read_sheet
 from weir.models.chat import CachedChatClient
 from weir.models.checkpoints import check_least
 from weir.models.prompts import (

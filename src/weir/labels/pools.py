@@ -21,10 +21,11 @@ from weir.core.rounding import between, change, count, counted, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, StringColumn
 from weir.core.subject import Subject
-from weir.core.tables import Table, table_of
+from weir.core.tables import Table, cell_text, csv_cell, table_of
 from weir.errors import BadValue, FormatError, printable
 from weir.files.atomic import atomic_dir, write_json, write_text
-from weir.files.formats import number_records, table_head
+from weir.files.column_names import SHEET_HEAD
+from weir.files.formats import begins_as_sheet, number_records, table_head
 from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
@@ -34,7 +35,7 @@ from weir.stats.score_bounds import Unjudged
 from weir.stats.score_rows import exchange_notes
 
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
-HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
+HEAD = SHEET_HEAD
 POOL_SEED = 11
 _BETWEEN = re.compile(r"[\t\r\n]")  # what ends a cell or a line of a sheet
 
@@ -181,7 +182,7 @@ def write_pool(
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """The lines of a sheet, its header first; identifiers as they are, texts with single blanks.
+    """The lines of a sheet, its header first; identifiers as they are, texts with single blanks, no cell a formula.
 
     Raises BadValue for an identifier with a tab or line end.
     """
@@ -197,7 +198,7 @@ def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
         title = "" if corpus is None or corpus.title is None else _text_of(corpus.title, corpus.ids, names[1])
         text = "" if corpus is None else _text_of(corpus.text, corpus.ids, names[1])
         texts = (printable(" ".join(cell.split())) for cell in (query_text, title, text))
-        yield "\t".join([*names, "", *texts]) + "\n"
+        yield "\t".join(str(csv_cell(cell)) for cell in (*names, "", *texts)) + "\n"
 
 
 def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
@@ -239,7 +240,8 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
         if not 3 <= len(cells) <= len(HEAD) or not cells[0] or not cells[1]:
             between = "as CSV" if path.suffix == ".csv" else "with tabs between"
             raise FormatError(path, counted(len(cells), "cell"), f"{', '.join(HEAD)} {between}", number)
-        query, doc, grade, query_text, *texts = (*cells, *("",) * (len(HEAD) - len(cells)))
+        given = (*map(cell_text, cells), *("",) * (len(HEAD) - len(cells)))
+        query, doc, grade, query_text, *texts = given
         yield SheetLine(number, query, doc, grade.strip(), query_text.strip(), " ".join(texts).strip())
 
 
@@ -249,13 +251,6 @@ def about_sheet(path: Path) -> dict[str, Any]:
         content = read_json(path.with_name(ABOUT))
         return content if isinstance(content, dict) else {}
     return {}
-
-
-def begins_as_sheet(path: Path) -> bool:
-    """Whether a file begins with the columns of a sheet."""
-    if path.suffix not in (".tsv", ".csv") or not path.is_file():
-        return False
-    return tuple(table_head(path, path.suffix == ".tsv").cells[:3]) == HEAD[:3]
 
 
 def read_sheet(path: Path) -> tuple[Qrels, int]:

@@ -538,8 +538,12 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 def inner_folder(folder: Path, name: object) -> Path:
     """A folder that a checkpoint's own file names; raises ValueError for one outside of the checkpoint."""
     inner = folder / str(name)
-    if "\0" in str(name):
-        raise ValueError(f"{name!r} is no path")
+    try:
+        inner.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):
+        raise ValueError(f"{str(name)[:80]!r} is no path") from None
     if not Path(os.path.normpath(inner)).is_relative_to(os.path.normpath(folder)):
         raise ValueError(f"'{name}' leads out of the checkpoint")
     return inner

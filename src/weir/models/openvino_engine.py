@@ -203,6 +203,10 @@ def graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa
     except RuntimeError as error:
         reason = " ".join(str(error).split())[-200:]
         raise StoreError(f"{path}: OpenVINO cannot read it ({reason})") from None
+    if loop := _loop_of(model):
+        raise BadValue(
+            f"{path}: a graph with a loop ({loop}), which may have no end; expected one that runs once"
+        )
     for node in model.get_parameters():
         if not any(name in node.output(0).get_names() for name in INPUTS):
             names = ", ".join(sorted(node.output(0).get_names()))
@@ -432,6 +436,19 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
         y = op.add(ops.linear(up, layer.down, layer.down_bias), x)
         x = ops.norm(y, layer.norm2, layer.norm2_bias, weights.eps)
     return library.Model([x], inputs)
+
+
+def _loop_of(model: Any) -> str:  # noqa: ANN401  an openvino.Model
+    """The kind of a loop in a graph, also in a branch of it; "" where it has none."""
+    for node in model.get_ops():
+        kind = str(node.get_type_name())
+        if kind in ("Loop", "TensorIterator"):
+            return kind
+        if kind == "If" and (
+            inner := next(filter(None, map(_loop_of, map(node.get_function, range(2)))), "")
+        ):
+            return inner
+    return ""
 
 
 def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: Any) -> Any:  # noqa: ANN401 - an openvino.Core and its Model

@@ -26,8 +26,20 @@ _UNSEEN = (
 )
 """Characters that are not seen: soft hyphens, joiners, marks of direction, selectors of variants, tags."""
 _GAP = rf"[\s{_UNSEEN}]*+"
-_OPEN = r"(?:[<＜﹤〈⟨]|&lt;?|&#0*60;?|&#x0*3c;?)"
-_CLOSE = r"(?:[>＞﹥〉⟩]|&gt|&#0*62|&#x0*3e)"
+_OPEN = (
+    "(?:[<\u00ab\u02c2\u1438\u226a\u22d6\u2329\u276c\u276e\u2770\u27e8\u27ea\u2991\u2993\u29fc\u2b9c\u3008\u300a\ufe3f"
+    "\ufe64\uff1c]|&lt;?|&#0*60;?|&#x0*3c;?)"
+)
+_CLOSE = (
+    "(?:[>\u00bb\u02c3\u1433\u203a\u226b\u22d7\u232a\u276d\u276f\u2771\u27e9\u27eb\u2992\u2994\u29fd\u2b9e\u3009\u300b\ufe40"
+    "\ufe65\uff1e]|&gt|&#0*62|&#x0*3e)"
+)
+_SQUARE_OPEN, _SQUARE_CLOSE = (
+    "[\\[\u2772\u27e6\u27ec\u3010\u3014\u301a\uff3b]",
+    "[\\]\u2773\u27e7\u27ed\u3011\u3015\u301b\uff3d]",
+)
+_SLASH = "[/\u2044\u2215\u2571\u27cb\u29f8\uff0f]"
+"""Brackets and slashes, and what looks like them."""
 
 
 def _spaced(*words: str) -> str:
@@ -66,9 +78,9 @@ def _marks() -> re.Pattern[str]:
     Compiled where it is first needed, as that takes 0.1 s.
     """
     return re.compile(
-        rf"{_OPEN}(?={_GAP}(?:{_OPEN}{_GAP})?[/⁄∕]?{_GAP}"
+        rf"{_OPEN}(?={_GAP}(?:{_OPEN}{_GAP})?{_SLASH}?{_GAP}"
         rf"(?:[|｜¦∣│]|(?:{_spaced('passage')})|(?:{_TAGS}|(?:unused|extra_id|reserved)\w*){_GAP}{_CLOSE}))"
-        rf"|[\[［](?={_GAP}[/⁄∕]?{_GAP}(?:{_BRACKETED}){_GAP}[\]］])",
+        rf"|{_SQUARE_OPEN}(?={_GAP}{_SLASH}?{_GAP}(?:{_BRACKETED}){_GAP}{_SQUARE_CLOSE})",
         re.IGNORECASE,
     )
 

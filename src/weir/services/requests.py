@@ -11,12 +11,12 @@ import select
 import ssl
 import threading
 import time
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache
 from ipaddress import IPv4Address, ip_address
 from socket import SHUT_RDWR
 from socket import socket as Socket
@@ -25,19 +25,12 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
+from weir.files.masks import without_secret
 from weir.files.retry_after import seconds_asked
 from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
 
 # ----------
 # Keys: where they come from, how they are sent, and how they are masked.
-
-
-KEY_CHARACTERS = 8
-"""Length from which a key is looked for in answers."""
-PIECE_CHARACTERS = 16
-"""Length from which a piece of a key is masked."""
-_SEED = PIECE_CHARACTERS // 2  # any piece holds a part of this length that begins at a multiple of it
-_MASK = b"***"
 
 
 @dataclass(frozen=True)
@@ -46,9 +39,9 @@ class Key:
 
     A server may send a key back: in an error, in an answer, as the name of its model. What is masked is the key as it
     stands, with its characters written as JSON, an address or HTML may write them, in hexadecimal digits and in base
-    64, alone or within a longer text; and, of a key of more than PIECE_CHARACTERS, every piece of so many characters.
-    What is not found: a key in another encoding, encrypted, reversed, or cut into shorter pieces; and a key of fewer
-    than KEY_CHARACTERS within an answer, where it may be a word like any other.
+    64, forwards or backwards, alone or within a longer text; and, of a key of more than PIECE_CHARACTERS, every piece
+    of so many characters. What is not found: a key in another encoding, encrypted, or cut into shorter pieces; and a
+    key of fewer than KEY_CHARACTERS within an answer, where it may be a word like any other.
     """
 
     variable: str | None
@@ -81,72 +74,13 @@ class Key:
 
     def masked_answer(self, data: bytes) -> bytes:
         """The bytes of an answer without the key, whatever is made of them."""
-        if self.value is None or len(self.value) < KEY_CHARACTERS:
-            return data
-        secrets = [
-            self.value,
-            *(part for part in self.value.split(":", 1)[1:] if len(part) >= KEY_CHARACTERS),
-        ]
-        for whole in secrets:  # of user:password the password alone, too
-            if any(sign in data for sign in (b"\\", b"%", b"&#")):
-                data = _escaped(whole).sub(_MASK, data)
-            for form in _forms(whole):
-                data = data.replace(form, _MASK)
-            if len(whole) > PIECE_CHARACTERS:
-                data = _without_pieces(data, whole.encode("utf-8"))
-        return data
+        return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
         """Where it comes from, or how to give one."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
-
-
-@lru_cache(maxsize=64)
-def _forms(secret: str) -> tuple[bytes, ...]:
-    """A secret as it stands, as in an address, in hexadecimal digits, and in base 64 wherever in a text it begins."""
-    raw = secret.encode("utf-8")
-    digits = raw.hex().encode("ascii")
-    forms = [raw, quote(secret, safe="").encode("ascii"), digits, digits.upper()]
-    for before in range(3):
-        for encode in (b64encode, urlsafe_b64encode):
-            shared = -(-before * 8 // 6)  # letters that depend on the bytes before
-            whole = encode(b"\0" * before + raw).rstrip(b"=")
-            forms.append(whole[shared : len(whole) - ((before + len(raw)) % 3 != 0)])
-    return tuple(dict.fromkeys(forms))
-
-
-@lru_cache(maxsize=64)
-def _escaped(secret: str) -> re.Pattern[bytes]:
-    """A secret, each character as it is or as JSON, an address or HTML may write it."""
-    each = []
-    for letter in secret:
-        code, plain = ord(letter), re.escape(letter)
-        ways = (plain, rf"\\u{code:04x}", rf"\\{plain}", f"%{code:02x}", f"&#0*{code};", f"&#x0*{code:x};")
-        each.append(f"(?:{plain}|(?i:{'|'.join(ways[1:])}))")
-    return re.compile("".join(each).encode("ascii"))
-
-
-def _without_pieces(data: bytes, secret: bytes) -> bytes:
-    """The data without the longer pieces of a secret."""
-    for begin in range(0, len(secret) - _SEED + 1, _SEED):
-        seed, at = secret[begin : begin + _SEED], 0
-        while (at := data.find(seed, at)) >= 0:
-            start, stop = at, at + _SEED
-            while start and begin - (at - start) > 0 and data[start - 1] == secret[begin - (at - start) - 1]:
-                start -= 1
-            while (
-                stop < len(data)
-                and begin + stop - at < len(secret)
-                and data[stop] == secret[begin + stop - at]
-            ):
-                stop += 1
-            if stop - start >= PIECE_CHARACTERS:
-                data, at = data[:start] + _MASK + data[stop:], start + len(_MASK)
-            else:
-                at += 1
-    return data
 
 
 # ----------

@@ -73,7 +73,7 @@ def from_mteb(
     batch_size: int = 32,
     name: str | None = None,
     version: str | None = None,
-) -> Retriever | Reranker:
+) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
     """A model of MTEB, as it runs its retrieval tasks, as a system; a cross-encoder as a re-ranker, to stand behind >>.
 
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`. task: a task of

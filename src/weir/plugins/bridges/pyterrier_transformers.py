@@ -11,7 +11,7 @@ from weir.files.frames import run_from
 from weir.plugins.bridges.candidates import candidate_ranking
 from weir.systems.compose import as_reranker, as_system
 from weir.systems.composite import indexed, rankings
-from weir.systems.protocol import Reranker, Retriever
+from weir.systems.protocol import Reranker
 
 
 @runtime_checkable
@@ -24,7 +24,7 @@ class FrameTransformer(Protocol):
 
 def from_pyterrier(
     transformer: object, reranks: bool = False, name: str | None = None, version: str | None = None
-) -> Retriever | Reranker:
+) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the transformer is
     """A transformer of PyTerrier as a system: queries (qid, query) in, rankings (qid, docno, score) out.
 
     reranks: whether it orders the results of another system instead; it is then a re-ranker, to stand behind >>, and

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from weir.errors import BadValue
 from weir.files.column_names import fold
+from weir.files.label_files import BINARY_WORDS
 
 # ----------
 # The fields of a record, and what becomes of each: taken by a reader, kept as metadata, or told as left out.
@@ -187,18 +188,17 @@ def number(value: object) -> float | None:
     return parsed if math.isfinite(parsed) else None
 
 
-_ROUND = re.compile(r"yes|no|true|false", re.I)
-
-
 def is_grade(value: object) -> bool:
-    """Whether a value can be a grade by itself: a number, true, false, yes or no."""
-    return number(value) is not None or bool(_ROUND.fullmatch(plain(value)))
+    """Whether a value can be a grade by itself: a number, or a word such as true, no and irrelevant."""
+    return number(grade_value(value)) is not None
 
 
 def grade_value(value: object) -> object:
-    """A grade as a number where it is spelled true, false, yes or no; else as it is."""
-    word = plain(value).casefold() if isinstance(value, (str, bool)) else ""
-    return {"true": 1, "yes": 1, "false": 0, "no": 0}.get(word, value)
+    """A grade as a number where it is a word that means the same in every file; else as it is."""
+    if not isinstance(value, (str, bool)):
+        return value
+    word = " ".join(plain(value).casefold().replace("_", " ").replace("-", " ").split())
+    return BINARY_WORDS.get(word, value)
 
 
 # ----------

@@ -134,6 +134,17 @@ def is_text(value: object) -> bool:
     return len(plain(value).split()) > _LONGEST_NAME
 
 
+def names_texts(column: str, values: Iterable[object]) -> bool:
+    """Whether a column holds texts of documents, and no identifiers: long ones, or under the name of a text."""
+    members = [
+        one for value in values for one in (value if isinstance(value, list) else [value]) if plain(one)
+    ]
+    if kind_of_values(members) == "text":
+        return True
+    sentences = sum(len(plain(one).split()) > 3 for one in members)
+    return bool(members) and fold(column) in names().every("text") and sentences >= _KIND_SHARE * len(members)
+
+
 def _begins_list(value: object) -> bool:
     try:
         return isinstance(value, str) and spelled(value) is not None
@@ -177,7 +188,8 @@ def roles_of(
             free.remove(candidates[0])
     own = next((column for column in free if fold(column) == "id"), None)
     if own is not None and "query" in roles and "query_id" not in roles:
-        if kinds.get(roles.get("doc", "")) == "text" and "doc" not in chosen:
+        named = roles.get("doc", "")
+        if "doc" not in chosen and names_texts(named, (dict.get(row.fields, named) for row in rows)):
             raise BadValue(
                 f"{path}: {own} could be the identifier of the query or of the document; choose one, as in --columns "
                 f"query_id={own} or --columns doc={own},text={roles['doc']}"

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from weir.errors import FormatError, StoreError, WeirError
 from weir.experiment.results import ResultCell, by_collection, chosen_cells, finished_cells, stages_of
 from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
-from weir.files.atomic import atomic_file
+from weir.files.atomic import atomic_file, temporary_folder
 from weir.files.downloads import extract
 from weir.files.json_record import parse_json
 from weir.files.paths import path_of
@@ -213,8 +212,8 @@ def verify_pack(
     that are not here leave their cells unchecked; progress: is called with a folder, how many are checked, and how many
     there are. Raises FormatError for what is no pack, or would harm where it is unpacked.
     """
-    with tempfile.TemporaryDirectory(prefix="weir-pack-") as temporary:
-        root = unpacked(path_of(path), Path(temporary))
+    with temporary_folder("pack") as temporary:
+        root = unpacked(path_of(path), temporary)
         manifest = _manifest(root, path_of(path))
         problems = list(_file_problems(root, manifest))
         if problems:

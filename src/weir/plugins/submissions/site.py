@@ -16,7 +16,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.experiment.comparing import unit_names
 from weir.experiment.published import published
 from weir.experiment.results import ResultCell, finished_cells
-from weir.files.atomic import atomic_dir
+from weir.files.atomic import atomic_dir, temporary_folder
 from weir.files.integrity import Checksum
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
@@ -142,8 +141,8 @@ def leaderboard(
         if not verification:
             refused.append((file.name, (*verification.problems, *verification.unchecked)[0]))
             continue
-        with tempfile.TemporaryDirectory(prefix="weir-site-") as temporary:
-            cells = finished_cells(unpacked(file, Path(temporary)) / RESULTS)
+        with temporary_folder("site") as temporary:
+            cells = finished_cells(unpacked(file, temporary) / RESULTS)
             mine = {cell.dataset: cell.judgments for cell in cells}
             other = next((d for d, of in mine.items() if judgments.get(d, (of, ""))[0] != of), None)
             if other is not None:

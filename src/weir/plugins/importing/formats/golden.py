@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from weir.plugins.importing.cells import (
     plain,
     spelled,
 )
-from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, roles_of
+from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, names_texts, roles_of
 from weir.plugins.importing.formats.lines import qrels_lines, rank_lines, run_lines
 from weir.plugins.importing.items import (
     ByWords,
@@ -202,17 +202,6 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     values = [dict.get(row.fields, named) for row in rows]
     by_text = bool(named) and names_texts(named, values)
     return _Layout(roles, _word_fields(columns, roles.values()), texts_are_ids, by_text, contents.roles), rows
-
-
-def names_texts(column: str, values: Iterable[object]) -> bool:
-    """Whether a column holds texts of documents, and no identifiers: long ones, or under the name of a text."""
-    members = [
-        one for value in values for one in (value if isinstance(value, list) else [value]) if plain(one)
-    ]
-    if kind_of_values(members) == "text":
-        return True
-    sentences = sum(len(plain(one).split()) > 3 for one in members)
-    return bool(members) and fold(column) in names().every("text") and sentences >= 0.8 * len(members)
 
 
 def _evidence(contents: Contents) -> str:

@@ -60,6 +60,9 @@ _ROLES = {
     "examples": "examples",
 }
 _SPLITS = {"train", "dev", "valid", "validation", "val", "test"}
+_WILD = re.compile(r"[*?\[]")
+_PATTERN_CHARACTERS, _PATTERNS = 1000, 10_000
+"""Of a pattern in a card, and how many of them a card may have: each is held against each file."""
 _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 
@@ -79,28 +82,61 @@ class HubPart:
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
     """The files that play a role, in the order of their paths; configs: what the data set's card declares."""
-    parts = []
+    parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
         plain = next((path.removesuffix(end) for end in _PACKED if path.endswith(end)), path)
         if not plain.endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
             continue
-        config, split = _declared(path, configs) or _by_path(PurePosixPath(plain))
+        config, split = declared.place(path) or _by_path(PurePosixPath(plain))
         role, subset = _role(config)
         if role:
             parts.append(HubPart(path, role, subset, split))
     return parts
 
 
-def _declared(path: str, configs: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """Configuration and split of a path by the data set's card, None where it is silent."""
-    for config in configs:
-        files = config.get("data_files")
-        for one in files if isinstance(files, list) else [files]:
-            split, patterns = (one.get("split"), one.get("path")) if isinstance(one, dict) else ("train", one)
-            for pattern in patterns if isinstance(patterns, list) else [patterns]:
-                if isinstance(pattern, str) and fnmatchcase(path, pattern.replace("**", "*")):
-                    return str(config.get("config_name", "default")), str(split or "")
-    return None
+@dataclass(frozen=True)
+class _Declared:
+    """What a data set's card says of paths: places, configuration and split of each path or pattern, the first first.
+
+    exact: the place of each path that is named as it is; patterns: those that stand for several, in order.
+    """
+
+    places: tuple[tuple[str, str], ...]
+    exact: Mapping[str, int]
+    patterns: Mapping[str, int]
+
+    @staticmethod
+    def of(configs: Sequence[Mapping[str, Any]]) -> _Declared:
+        """What these configurations declare; raises BadValue for a pattern that is no path's, and for too many."""
+        places, exact, patterns = list[tuple[str, str]](), dict[str, int](), dict[str, int]()
+        for config in configs:
+            files = config.get("data_files")
+            for one in files if isinstance(files, list) else [files]:
+                split, given = (
+                    (one.get("split"), one.get("path")) if isinstance(one, dict) else ("train", one)
+                )
+                for pattern in given if isinstance(given, list) else [given]:
+                    if isinstance(pattern, str):
+                        kind = patterns if _WILD.search(pattern) else exact
+                        kind.setdefault(pattern.replace("**", "*"), len(places))
+                        places.append((str(config.get("config_name", "default")), str(split or "")))
+        if long := next((one for one in patterns if len(one) > _PATTERN_CHARACTERS), None):
+            raise BadValue(f"the card of the data set names files by a pattern of {len(long):,} characters")
+        if len(patterns) > _PATTERNS:
+            raise BadValue(
+                f"the card of the data set has {len(patterns):,} patterns; expected at most {_PATTERNS:,}"
+            )
+        return _Declared(tuple(places), exact, patterns)
+
+    def place(self, path: str) -> tuple[str, str] | None:
+        """Configuration and split of a path, None where the card is silent."""
+        at = self.exact.get(path, len(self.places))
+        for pattern, number in self.patterns.items():
+            if number > at:
+                break
+            if fnmatchcase(path, pattern):
+                at = number
+        return self.places[at] if at < len(self.places) else None
 
 
 def _by_path(path: PurePosixPath) -> tuple[str, str]:
