@@ -544,7 +544,7 @@ def _small(found: list[dict]) -> list[str]:
     lines = list[str]()
     for kind, text, head in SMALL_TABLES:
         own = [r for r in found if r["kind"] == kind]
-        sizes = list(dict.fromkeys(r["queries"] for r in own))
+        sizes = sorted({r["queries"] for r in own})
         lines += [text, "", "| " + " | ".join([*head, *map(str, sizes)]) + " |"]
         lines += ["|" + "---|" * (len(head) + len(sizes))]
         for source, label in dict.fromkeys((r.get("source", ""), r["name"]) for r in own):
