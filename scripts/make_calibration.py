@@ -270,7 +270,7 @@ def datasets(repetitions: int) -> Iterator[dict]:
 GROUPS, GROUP_QUERIES = (1, 5), (2, 3, 7, 10, 25, 50, 100)
 JUDGED_QUERIES, SHARES, OF_QUERIES = (10, 25, 100), (0.5, 0.8, 0.9), 200
 PILOTS, PLANNED = (6, 8, 10, 25, 100), 0.05
-BOARDS, BOARD_QUERIES, BOARD_SYSTEMS = (1, 9), (2, 10, 100), 5
+BOARDS, BOARD_QUERIES, BOARD_SYSTEMS = (9,), (2, 10, 100), 5
 
 
 def mostly_ones(draw: np.random.Generator, count: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -374,7 +374,7 @@ def gated(repetitions: int) -> Iterator[dict]:
             right = [gates([("", _gate_table(row))], GateRules(0.01))[0].verdict == verdict for row in rows]
             yield {"kind": "gates", "source": f"{change:+g}", "queries": n, "name": verdict, "count": len(right),
                    "rate": float(np.mean(right)), "needed": needed}  # fmt: skip
-    for groups, n in itertools.product((0, 5, 20), (2, 10, 100)):
+    for groups, n in itertools.product((0, 5), (2, 10, 100)):
         draw, failed = np.random.default_rng([10, groups, n]), 0
         for _ in range(repetitions):
             parts = draw.normal(0, 0.1, (max(1, groups), n))
@@ -544,7 +544,7 @@ def _small(found: list[dict]) -> list[str]:
     lines = list[str]()
     for kind, text, head in SMALL_TABLES:
         own = [r for r in found if r["kind"] == kind]
-        sizes = list(dict.fromkeys(r["queries"] for r in own))
+        sizes = sorted({r["queries"] for r in own})
         lines += [text, "", "| " + " | ".join([*head, *map(str, sizes)]) + " |"]
         lines += ["|" + "---|" * (len(head) + len(sizes))]
         for source, label in dict.fromkeys((r.get("source", ""), r["name"]) for r in own):
@@ -571,7 +571,8 @@ def _uniform(found: list[dict], sources: list[str]) -> list[str]:
 SMALL = """With few queries percentiles of resampled means are too narrow, and a mean over groups of two held the truth
 75 times in 100. So means of fewer than 50 queries, or over groups of fewer, have Student's interval, shares Wilson's;
 there is none for fewer than 6 queries, a group of a single one, and values that are all equal. `none` stands for what
-has no interval. Coverage should lie between 93% and 97%; where nearly all values are 1 and there are few, it is above.
+has no interval. Coverage should lie between 93% and 97%. Where nearly all values are 1 and there are few, it is above;
+of skewed scores, as of TREC-8, it is up to three points below with ten queries.
 Each figure comes from 500 repetitions (plans 2,000, boards 250), and is known to within about 2 points."""
 SMALL_TABLES = (
     (
