@@ -489,7 +489,9 @@ def _rows(
     lines = []
     for row in rows:
         one = standing.get(row.system)
-        rank = _cell("") if one is None else _cell(_range(one.best, one.worst), value=one.best)
+        rank = _cell("")
+        if one is not None and one.best is not None and one.worst is not None:
+            rank = _cell(_range(one.best, one.worst), value=one.best)
         ends = "–" if math.isnan(row.low) else f"{short_score(row.low)}–{short_score(row.high)}"
         cells = (
             _cell(short_score(row.mean), True, row.mean),
