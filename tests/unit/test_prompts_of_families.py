@@ -68,5 +68,5 @@ def test_a_service_of_such_a_model_says_it_once(tmp_path, monkeypatch, model, gi
     with placed(tmp_path / "home", monkeypatch) as place, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for _ in range(2):
-            place.load(model, **given)
+            place.load(model, None, **given)  # the bounds of the environment: one client for all
     assert [("runs without prompts" in str(one.message)) for one in told] == [True] * said
