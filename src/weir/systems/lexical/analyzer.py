@@ -361,6 +361,9 @@ APOSTROPHES = ("'", "\u2019", "\uff07")
 POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
 
 
+OWN = "own, version "
+
+
 @dataclass(frozen=True)
 class Analyzer:
     """A named way to turn a text into terms; the fields are its steps, in the order they are taken.
@@ -394,6 +397,11 @@ class Analyzer:
         if self.stemmer in (LUCENE_PORTER, "porter") or self.stopwords == "english-33":
             return "english"
         return (self.stemmer or "").removesuffix("_porter")
+
+    @property
+    def own(self) -> bool:
+        """Whether `add_analyzer` made it."""
+        return self.cut_version.startswith(OWN)
 
     def tokens(self, text: str) -> list[str]:
         """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
@@ -530,7 +538,7 @@ def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) 
     own = Analyzer(
         name, "a function of one's own", "lines", cut=function, cut_version=f"own, version {version}"
     )
-    if name in analyzers and not analyzers.get(name).cut_version.startswith("own, "):
+    if name in analyzers and not analyzers.get(name).own:
         raise BadValue(f"'{name}' is an analyzer of Weir's; choose another name")
     return analyzers.add(name, own, again=True)
 
