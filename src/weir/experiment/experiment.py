@@ -36,7 +36,7 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import atomic_file, make_folder, sweep, writable
+from weir.files.atomic import atomic_file, make_folder, refuse_ways_out, sweep, writable
 from weir.files.integrity import Checksum
 from weir.files.leases import clear_lock, locked
 from weir.files.object_store import is_address
@@ -500,12 +500,8 @@ class Experiment:
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
             store, shared = at, SharedStages(str(self.stages), at)
-        for folder in (place / slug(d.name) for place in (at, store) for d in datasets):
-            if folder.is_symlink() and not folder.resolve().is_relative_to(folder.parent.resolve()):
-                raise StoreError(
-                    f"{folder} is a link to {folder.resolve()}, and nothing is written through it; remove the link, or "
-                    "name the folder that holds the results with -o"
-                )
+        for place in (at, store):
+            refuse_ways_out(place, [slug(d.name) for d in datasets])
         cells: list[Cell] = []
         for d in datasets:
             cache = StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared)
