@@ -54,8 +54,9 @@ class _Given:
     cuts: list[int]
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, _Given) and self.rows is other.rows
-        return same and np.array_equal(self.grades, other.grades)
+        if not isinstance(other, _Given) or self.rows is not other.rows:
+            return False
+        return np.array_equal(self.grades, other.grades)
 
     __hash__ = object.__hash__
 
