@@ -188,7 +188,7 @@ def test_no_file_or_folder_of_results_that_is_a_way_out_is_written_through(tmp_p
             path.rename(tmp_path / "aside")
             way_out(path)
             with pytest.raises(
-                StoreError, match="nothing is written through it; remove it|a folder is there"
+                StoreError, match=r"nothing is written through it; remove it|a folder is there"
             ):
                 Experiment((collection,), ("bm25",), ("RR",)).execute(results)
             assert list(mine.iterdir()) == []

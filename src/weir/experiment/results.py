@@ -281,19 +281,27 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """The cells, each dataset named so that it is one: scifact:dev where there are several splits of a collection.
+    """The cells, each dataset named so that it is one, as `dataset_names` has it; a dataset's stand together."""
+    called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
+    places = list(dict.fromkeys(cell.dataset for cell in called))
+    return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
-    Several collections of one name are told apart by a hash of their documents, as in kb [1a2b3c], or of their queries.
+
+def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
+    """Of each cell the names of its dataset and its collection, such that each is one.
+
+    A dataset is called as scifact:dev where there are several splits of a collection. Several collections of one name
+    are told apart by a hash of their documents, as in kb [1a2b3c], or of their queries.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
     for cell in cells:
-        documents, queries = _answered(cell)
+        documents, queries = answered_texts(cell)
         texts.setdefault(cell.collection, {})[documents, None] = None
         texts.setdefault(f"{cell.collection} {documents} {cell.judgments}", {})[documents, queries] = None
 
     def unit(cell: ResultCell) -> str:
-        documents, queries = _answered(cell)
+        documents, queries = answered_texts(cell)
         several = len(texts[cell.collection]) > 1
         more = len(texts[f"{cell.collection} {documents} {cell.judgments}"]) > 1
         marks = [str(documents)[:_SHOWN_HASH]] * several + [str(queries)[:_SHOWN_HASH]] * more
@@ -302,12 +310,10 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
     units = [unit(cell) for cell in cells]
     for name, cell in zip(units, cells, strict=True):
         splits.setdefault(name, set()).add(cell.split)
-    called = [
-        _called(cell, name + f":{cell.split}" * (len(splits[name]) > 1), name)
+    return [
+        (name + f":{cell.split}" * (len(splits[name]) > 1), name)
         for name, cell in zip(units, cells, strict=True)
     ]
-    places = list(dict.fromkeys(cell.dataset for cell in called))
-    return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
 
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
@@ -656,10 +662,10 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
             cell.judgments == order.judgments.get(cell.dataset),
             str(cell.scored[-1][1].made.get("when")),
         )
-        split = _answered(cell)[0], cell.dataset, cell.split
+        split = answered_texts(cell)[0], cell.dataset, cell.split
         last[split] = max(last.get(split, (False, "", "")), (asked, when, cell.judgments))
     return [
-        replace(cell, outdated=cell.judgments != last[_answered(cell)[0], cell.dataset, cell.split][-1])
+        replace(cell, outdated=cell.judgments != last[answered_texts(cell)[0], cell.dataset, cell.split][-1])
         for cell in cells
     ]
 
@@ -991,7 +997,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     return sentences
 
 
-def _answered(cell: ResultCell) -> tuple[object, object]:
+def answered_texts(cell: ResultCell) -> tuple[object, object]:
     """What identifies the documents and the queries of the rankings."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
