@@ -24,6 +24,7 @@ from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
     ResultCell,
+    answered_texts,
     by_split,
     cell_collection,
     collection_of_cell,
@@ -297,6 +298,10 @@ def diff_cells(
     one, other = cells
     if (one.dataset, one.split) != (other.dataset, other.split):
         raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
+    if all(mine != theirs for mine, theirs in zip(answered_texts(one), answered_texts(other), strict=True)):
+        raise BadValue(
+            f"{first} and {second} are of two collections of one name: other documents and other queries"
+        )
     names = _names((one.system, other.system), (first, second))
     dataset = dataset_of(one, collection)
     if dataset is None and one.judgments != other.judgments:

@@ -141,7 +141,7 @@ def leaderboard(
             continue
         with temporary_folder("site") as temporary:
             cells = by_split(finished_cells(unpacked(file, temporary) / RESULTS))
-            mine = {(one.collection, one.split, answered_texts(one)[0]): one for one in cells}
+            mine = {_judged(one): one for one in cells}
             other = next(
                 (of for of, one in mine.items() if judgments.get(of, (one.judgments,))[0] != one.judgments),
                 None,
@@ -149,6 +149,10 @@ def leaderboard(
             if other is not None:
                 called, before = mine[other].dataset, judgments[other][1]
                 refused.append((file.name, f"the judgments of {called} are not those of {before}"))
+                continue
+            apart = next((one for one in cells if mine[_judged(one)].judgments != one.judgments), None)
+            if apart is not None:
+                refused.append((file.name, f"{apart.dataset} was scored by two kinds of judgments"))
                 continue
             for of, one in mine.items():
                 judgments.setdefault(of, (one.judgments, file.name))
@@ -220,6 +224,11 @@ class _Found:
     cell: ResultCell
     values: Scores
     content: Checksum
+
+
+def _judged(cell: ResultCell) -> tuple[object, ...]:
+    """What has one kind of judgments: a split of a collection, by its name and its documents."""
+    return cell.collection, cell.split, answered_texts(cell)[0]
 
 
 def _content(cell: ResultCell) -> Checksum:
