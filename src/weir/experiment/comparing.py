@@ -266,11 +266,12 @@ def diff_runs(
 ) -> QueryDifferences:
     """As `diff_files`, of two runs by name."""
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
+    dangling = rules.dangling_notes(judgments)
 
     def scores_of_run(run: Run) -> Scores:
         judged = Judged.of(run, judgments)
         scores = scores_of(judged, (parsed,), rules.conventions)
-        return noted(scores, judged, judgments, (parsed,))
+        return noted(scores, judged, judgments, (parsed,)).remarked(dangling)
 
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (scores_of_run(run) for run in ranked.values())
@@ -478,8 +479,9 @@ def scores_of_files(
     scores, refused = each_file(
         runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), least
     )
+    dangling = rules.dangling_notes(judgments)
     names = zip(names_of_runs(runs), runs, strict=True)
-    return {name: scores[run] for name, run in names if run in scores}, refused
+    return {name: scores[run].remarked(dangling) for name, run in names if run in scores}, refused
 
 
 def scored_run(
@@ -489,6 +491,7 @@ def scored_run(
     parsed = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, parsed))
     scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
+    scores = scores.remarked(rules.dangling_notes(judgments))
     return SystemScores(
         run_name(run), {judged or qrels.name: JudgedScores(scores, judgment_marks(judgments))}
     )
