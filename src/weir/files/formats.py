@@ -172,6 +172,8 @@ def format_of(path: Path, kind: Kind) -> Format:
     if certain is not None and certain.name == "tsv":
         # Between tabs may stand TREC's columns, or those of BEIR without their names; so may lines cut at blanks.
         cells = cells_of(line, "\t")
+        if "\t" not in line and is_header(cells_of(line, csv_separator(line)), kind):
+            return _BY_NAME["csv"]
         headless = kind == "qrels" or len(line.split()) > 4 > len(cells) or any(map(_is_number, cells))
         return _BY_NAME["trec"] if headless and not is_header(cells, kind) else certain
     if certain is not None:
@@ -257,8 +259,10 @@ def carriage_return(path: object, line: int) -> FormatError:
 def csv_separator(line: str) -> str:
     """What stands between the cells of a CSV with this first line: semicolons where they part usual names of columns.
 
-    So they do where the line has no comma at all; else commas do.
+    So they do where the line has no comma at all, and tabs where it has neither; else commas do.
     """
+    if "\t" in line and "," not in line and SEMICOLON not in line:
+        return "\t"
     if SEMICOLON not in line or is_named(cells_of(line, ",")):
         return ","
     return SEMICOLON if "," not in line or is_named(cells_of(line, SEMICOLON)) else ","
@@ -446,11 +450,14 @@ _ONLY_RANKS = "3 columns without names are imported by weir data import --as run
 def trec_fault(cells: Sequence[str]) -> str:
     """Why columns are no row of a run in TREC's format; "" where they are one.
 
-    A row is `query Q0 document rank score tag`. The tag may be absent if the second column is Q0, and a remark that
-    begins with `#` may follow it. Rank and score are numbers; of the rank only the first character is looked at.
+    A row is `query Q0 document rank score tag`. The tag may be absent if the second column is Q0; a remark that begins
+    with `#` may follow it, and any text if Q0 is the second column alone and the tag does not begin as a number. Rank
+    and score are numbers; of the rank only the first character is looked at.
     """
-    count = len(cells)
-    if count < 5 or (count == 5 and cells[1].upper() != "Q0") or (count > 6 and not cells[6].startswith("#")):
+    count, marked = len(cells), [cell.upper() for cell in cells[1:]]
+    marks = marked.count("Q0") if marked[:1] == ["Q0"] else 0
+    text = count > 6 and marks == 1 and not "+" <= cells[5][0] <= "9"
+    if count < 5 or (count == 5 and not marks) or (count > 6 and not text and cells[6][0] != "#"):
         return f"{count} column{'s' if count > 1 else ''}"
     if not "+" <= cells[3][0] <= "9":
         return f"'{cells[3][:40]}' as the rank"
@@ -474,7 +481,8 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     elif count == 5:
         expected += ", the tag absent only after Q0"
     elif count > 6:
-        expected += ", then nothing or a remark that begins with #; are these two rows on one line?"
+        expected += ", then nothing or a remark that begins with #"
+        expected += "; are these two rows on one line?" if count > 8 else ""
     return FormatError(path, f"{trec_fault(cells)} in {shown}", expected, line)
 
 

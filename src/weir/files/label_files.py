@@ -24,11 +24,12 @@ from weir.files.text_files import read_bytes
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
 
 BINARY_WORDS: Mapping[str, float] = {
-    **dict.fromkeys(("relevant", "yes", "true", "positive"), 1.0),
-    **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "false", "negative"), 0.0),
+    **dict.fromkeys(("relevant", "yes", "y", "true", "positive"), 1.0),
+    **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "n", "false", "negative"), 0.0),
 }  # fmt: skip
 """Words that mean the same in every file; what "partially" is worth, only its user knows."""
-_MISSING = {"", "nan", "none", "null", "n/a", "na"}
+MISSING = {"", "nan", "none", "null", "n/a", "na"}
+"""Words of a cell without a value, in small letters."""
 _HEAD_BYTES = 1 << 16
 _MOST_VALUES = 100  # different values of a column of labels
 
@@ -61,7 +62,7 @@ class LabelTable:
         readable = []
         for at in others:
             if is_label(self.names[at]) is None:
-                values = {_folded(row[at]) for row in self.rows} - _MISSING
+                values = {_folded(row[at]) for row in self.rows} - MISSING
                 if 0 < len(values) <= _MOST_VALUES and None not in map(self._number, values):
                     readable.append(self.names[at])
         return readable
@@ -89,7 +90,7 @@ class LabelTable:
         pairs: dict[tuple[str, str], tuple[float, int, str]] = {}
         for line, row in zip(self.lines, self.rows, strict=True):
             text = _folded(row[at])
-            if text in _MISSING:
+            if text in MISSING:
                 continue
             grade = self._number(text)
             if grade is None:

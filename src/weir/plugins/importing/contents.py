@@ -18,6 +18,7 @@ from weir.files.column_names import fold, names, of_role
 from weir.files.formats import SEMICOLON, csv_separator, decimal_points
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
+from weir.files.label_files import MISSING
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
 from weir.plugins.importing.cells import Cells, Spelled, has_value, is_grade, number, one_of, plain, spelled
@@ -115,7 +116,11 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
     Grades are few distinct whole numbers, fractions, true, false, yes and no.
     """
-    given = [value for value in values if has_value(value)]
+    given = [
+        value
+        for value in values
+        if has_value(value) and plain(value).casefold() not in MISSING - {""} | {"-"}
+    ]
     if not given:
         return ""
     if any(isinstance(value, (list, dict)) or _begins_list(value) for value in given):
@@ -174,6 +179,13 @@ def roles_of(
             # Few numbers beside a column of documents are grades.
             beside = of_role(free, "doc")
             candidates = [one for one in candidates if not (beside and kinds.get(one) == "grade")]
+            open_names = names().every("grade").intersection(map(fold, candidates))
+            if open_names and beside and kinds.get(candidates[0]) in ("name", "text"):
+                raise BadValue(
+                    f"{path}: '{candidates[0]}' beside '{beside[0]}' may hold documents, or grades in words without a "
+                    f"number; write numbers, or say --columns doc={beside[0]},grade={candidates[0]}, or "
+                    f"--columns relevant={candidates[0]}"
+                )
         elif role == "grade":
             also_documents = names().every("relevant")
             candidates = [
@@ -274,7 +286,6 @@ def _table(
     separator = ""
     if suffix == ".csv":
         separator = csv_separator(first)
-        separator = "\t" if separator not in first and "\t" in first else separator
     elif (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
         separator = "\t"
     if not separator:
