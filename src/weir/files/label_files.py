@@ -53,7 +53,7 @@ class LabelTable:
     words: Mapping[str, float]
 
     def raters(self) -> list[str]:
-        """Columns that hold labels: those called as labels usually are, else all whose cells can be read as labels."""
+        """Columns that hold labels: those called as labels usually are, else all half of whose values are."""
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
         usual = [self.names[at] for at in others if is_label(self.names[at]) is True]
@@ -63,7 +63,8 @@ class LabelTable:
         for at in others:
             if is_label(self.names[at]) is None:
                 values = {_folded(row[at]) for row in self.rows} - MISSING
-                if 0 < len(values) <= _MOST_VALUES and None not in map(self._number, values):
+                odd = [self._number(value) for value in values].count(None)
+                if 0 < len(values) <= _MOST_VALUES and 2 * odd < len(values):
                     readable.append(self.names[at])
         return readable
 

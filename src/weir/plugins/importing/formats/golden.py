@@ -197,6 +197,8 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
             roles["relevant"] = roles.pop("doc")
     elif "query" in roles and "text" in roles and not {"relevant", "retrieved", "answer"} & set(roles):
         roles["doc"] = roles.pop("text")  # a query beside the text of a document
+    if "retrieved" in contents.roles and kind("retrieved") == "name" and "doc" not in roles:
+        roles["doc"] = roles.pop("retrieved")  # a row for each document
     if "score" in roles or "rank" in roles:
         roles.pop("distance", None)
     elif "distance" in roles:
@@ -316,6 +318,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     roles = layout.roles
     if "doc" not in roles or "relevant" in roles:
         return _golden
+    if roles["doc"] == layout.chosen.get("retrieved"):
+        return _returned
     if "grade" in roles:
         return _judged_and_returned if {"rank", "score"} & set(roles) else _judged
     if "rank" in roles:
