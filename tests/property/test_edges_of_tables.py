@@ -14,6 +14,7 @@ from tests.unit.imports import imported, lines, written
 import weir
 from weir.core.qrels import Qrels
 from weir.errors import FormatError, RankingWarning, WeirError
+from weir.files.label_files import read_raters
 from weir.files.runs import read_run
 from weir.plugins.importing import import_files
 
@@ -205,3 +206,49 @@ def test_two_identifiers_in_a_folder_and_a_text_that_stands_elsewhere_are_refuse
         weir.load(tmp_path).corpus  # noqa: B018  the first use reads it
     rows = lines({"id": "a", "text": None, "body": "a dam"}, {"id": "b", "text": "b", "body": "c"})
     refused(tmp_path, "c.jsonl", rows, "line 1: no 'text', but 'body'", as_kind="corpus")
+
+
+FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_flags_without_a_column_of_documents_are_no_documents(flags, tmp_path):
+    rows = [{"question": f"what is {flag}", "relevant": flag} for flag in FLAGS[flags]]
+    refused(tmp_path, "g.jsonl", lines(*rows), "'relevant' holds grades, and no known column names documents")
+
+
+QUERY_TEXTS = {
+    "a list": (["a dam", "or two"], "a dam\n\nor two"),
+    "an object": ({"en": "a dam"}, None),
+    "nothing": (None, None),
+    "blanks": (" ", None),
+}
+
+
+@pytest.mark.parametrize("text", QUERY_TEXTS)
+def test_no_query_is_dropped_in_silence(text, tmp_path):
+    value, read = QUERY_TEXTS[text]
+    rows = lines({"_id": "q1", "text": value}, {"_id": "q2", "text": "weirs"})
+    if read is None:
+        refused(tmp_path, "queries.jsonl", rows, "1 of 2 rows cannot be imported, the first: line 1")
+    else:
+        imported(tmp_path, "queries.jsonl", rows)
+        assert written(tmp_path / "out")[0] == {"q1": read, "q2": "weirs"}
+
+
+def test_a_separator_named_for_a_spreadsheet_is_known_to_import(tmp_path):
+    text = "\ufeffsep=;\r\nquery_id;query;doc_id;relevance\r\nq;red shoes;a;1\r\nq;red shoes;b;2\r\n"
+    imported(tmp_path, "g.csv", text)
+    assert written(tmp_path / "out")[1] == Qrels.load(tmp_path / "g.csv").to_dict() == {"q": {"a": 1, "b": 2}}
+
+
+def test_labels_with_one_unknown_word_are_refused_with_their_line_and_no_rater_is_dropped(tmp_path):
+    path = write(tmp_path / "t.csv", "Query ID,Doc-Id,Ann,Bob\nq,a,yes,no\nq,b,no,no\np,c,partially,yes\n")
+    with pytest.raises(FormatError, match="line 4: found 'partially' in the column 'Ann'"):
+        read_raters(path)
+
+
+def test_a_list_of_returned_documents_in_rows_is_a_ranking(tmp_path):
+    text = "query_id,doc_id\nq,b\nq,a\n"
+    import_files(write(tmp_path / "r.csv", text), tmp_path / "out", columns={"retrieved": "doc_id"})
+    assert read_run(tmp_path / "out" / "runs" / "r.trec").to_dict() == {"q": {"b": 2.0, "a": 1.0}}

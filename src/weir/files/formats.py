@@ -189,7 +189,7 @@ def format_of(path: Path, kind: Kind) -> Format:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return _BY_NAME[name]
-    if _NAMED_SEPARATOR.fullmatch(line):
+    if named_separator(line):
         return _BY_NAME["csv"]
     for name, separator in (("csv", csv_separator(line)), ("tsv", SEPARATORS["tsv"])):
         cells = cells_of(line, separator) if separator in line else []
@@ -239,9 +239,9 @@ def table_head(path: Path, tabs: bool = False) -> TableHead:
     Raises FormatError where lines end in carriage returns alone.
     """
     line, _, rest = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").partition("\n")
-    named = None if tabs else _NAMED_SEPARATOR.fullmatch(line.rstrip("\r"))
+    named = "" if tabs else named_separator(line)
     line = (rest.partition("\n")[0] if named else line).rstrip("\r")
-    separator = named[1] if named else "\t" if tabs else csv_separator(line)
+    separator = named or "\t" if named or tabs else csv_separator(line)
     if "\r" in line:
         try:
             next(csv.reader([line], delimiter=separator), [])
@@ -254,6 +254,12 @@ def carriage_return(path: object, line: int) -> FormatError:
     """The error for a carriage return that neither ends a line of a table, before its line feed, nor is quoted."""
     expected = "line feeds, with or without carriage returns before them; save it with the line ends of Unix or Windows"
     return FormatError(path, "a carriage return without a line feed, outside quotation marks", expected, line)
+
+
+def named_separator(line: str) -> str:
+    """The separator that a first line such as `sep=;` names for Excel, "" where it names none."""
+    named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
+    return named[1] if named else ""
 
 
 def csv_separator(line: str) -> str:
@@ -509,7 +515,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         line = buffer.line_text(table.bad).strip()
         if "\r" in line:
             raise carriage_return(path, buffer.line_of(table.bad))
-        run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
+        run = "; this looks like a run, and judgments come first" if not trec_fault(line.split()) else ""
         expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
         raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
     if pairs:
@@ -639,7 +645,7 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
         text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(lines(text), delimiter=separator, strict=True)
         try:
-            if _NAMED_SEPARATOR.fullmatch(separator.join(next(reader, []))):
+            if named_separator(separator.join(next(reader, []))):
                 next(reader, None)
             for cells in reader:
                 if last.endswith("\r"):
@@ -693,6 +699,8 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
     expected = f"{what}, in column {names[layout.number]}"
     if cells[layout.number] != cells[layout.number].strip():
         expected += ", without blanks around it"
+    if kind == "qrels" and cells[layout.number].isalpha():
+        expected += "; words such as yes and no are read by: weir data import FILE -o DIR"
     if kind == "qrels" and not cells[layout.number]:
         expected += "; of a sheet that is not filled in whole, weir labels relabel -o FILE makes judgments"
     return FormatError(path, f"'{cells[layout.number][:80]}'", expected, line)

@@ -136,9 +136,13 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     )
     yield from (Used(role, column) for role, column in (("query_id", name), ("query", text)) if column)
     for row in contents.rows:
-        key = ItemKey(identifier(row.fields.get(name)), plain(row.fields.get(text)))
-        if key == ItemKey():
-            yield Refused(row.where, "neither identifier nor text")
+        try:
+            key = ItemKey(identifier(row.fields.get(name)), _text(text, row.fields.get(text)))
+        except ValueError as error:
+            yield Refused(row.where, str(error))
+            continue
+        if not key.text:
+            yield Refused(row.where, "no text of the query" if key.id else "neither identifier nor text")
         else:
             yield FoundQuery(key, row.where, _metadata(row))
 
@@ -162,17 +166,14 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
     others_of_text = [one for one in texts if one not in (text, name, title)]
     joined = 0
     for row in contents.rows:
-        value = row.fields.get(text)
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
-            joined += 1
-            value = "\n\n".join(value)
-        if isinstance(value, (list, dict)):
-            kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
-            yield Refused(
-                row.where, f"{kind} as '{text}'; expected a text: say which field with --columns text=NAME"
-            )
+        values = [row.fields.get(column) for column in (text, title)]
+        joined += any(isinstance(value, list) for value in values)
+        try:
+            body, head = map(_text, (text, title), values)
+        except ValueError as error:
+            yield Refused(row.where, str(error))
             continue
-        key = ItemKey(identifier(row.fields.get(name)), plain(value))
+        key = ItemKey(identifier(row.fields.get(name)), body)
         other = next((one for one in others_of_text if has_value(dict.get(row.fields, one))), "")
         if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
@@ -181,9 +182,19 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
                 row.where, f"no '{text}', but '{other}'; say which is the text with --columns text=NAME"
             )
         else:
-            yield Document(key, row.where, plain(row.fields.get(title)), _metadata(row))
+            yield Document(key, row.where, head, _metadata(row))
     if joined:
         yield FileRemark(f"texts that are lists: {joined:,}, their paragraphs joined by blank lines")
+
+
+def _text(column: str, value: object) -> str:
+    """A text, also one that is a list of paragraphs; raises ValueError, with the reason, for what else is no scalar."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = "\n\n".join(value)
+    if isinstance(value, (list, dict)):
+        kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
+        raise ValueError(f"{kind} as '{column}'; expected a text: say which field with --columns text=NAME")
+    return plain(value)
 
 
 def _metadata(row: TableRow) -> dict[str, Any]:
