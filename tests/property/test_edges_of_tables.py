@@ -13,7 +13,7 @@ from tests.unit.imports import imported, lines, written
 
 import weir
 from weir.core.qrels import Qrels
-from weir.errors import FormatError, RankingWarning, WeirError
+from weir.errors import FormatError, WeirError
 from weir.files.label_files import read_raters
 from weir.files.runs import read_run
 from weir.plugins.importing import import_files
@@ -167,19 +167,6 @@ def test_the_separator_is_the_one_in_the_header_whatever_the_file_is_called(name
     text = "query_id,doc_id,{}\nq,a,2\nq,b,1\n".replace(",", mark)
     assert Qrels.load(write(tmp_path / name, text.format("grade"))).to_dict() == {"q": {"a": 2, "b": 1}}
     assert read_run(write(tmp_path / name, text.format("score"))).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
-
-
-@pytest.mark.parametrize("name", ["run.json", "run.qrels", "run.csv"])
-def test_a_run_in_the_place_of_judgments_is_said(name, tmp_path, recwarn):
-    run = {f"q{n}": {f"d{m}": 9 - m * 0.37 - n / 100 for m in range(6)} for n in range(6)}
-    rows = [(query, doc, score) for query, docs in run.items() for doc, score in docs.items()]
-    text = {
-        "run.json": json.dumps(run),
-        "run.qrels": "".join(f"{q} 0 {d} {s}\n" for q, d, s in rows),
-        "run.csv": "query_id,doc_id,score\n" + "".join(f"{q},{d},{s}\n" for q, d, s in rows),
-    }[name]
-    with pytest.warns(RankingWarning, match="judgments come first, then the run"):
-        Qrels.load(write(tmp_path / name, text))
 
 
 @pytest.mark.parametrize("name", ["_id", "id", "ID", "Doc ID", "doc_id", "passageId"])

@@ -9,15 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
-from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores, order_counts
+from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
 from weir.core.run import READ_RUN, Named, Run
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches
 from weir.core.tables import cell_text
@@ -223,19 +222,6 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
     return doubts
 
 
-_GRADES = 12
-"""Different grades with fractions of a file from which on they may be the scores of a run."""
-
-
-def _say_scores(name: object, cuts: Int64, grade: NDArray[np.number[Any]]) -> None:
-    """Warn (RankingWarning) where grades are probably a run's scores: many fractions, which fall within each query."""
-    if np.issubdtype(grade.dtype, np.integer) or len(np.unique(grade)) <= _GRADES:
-        return
-    if order_counts(cuts, -grade.astype(np.float64)).doubts():
-        said = f"{name}: {len(np.unique(grade)):,} different grades, which fall within the queries as a run's scores do"
-        warnings.warn(RankingWarning(f"{said}; judgments come first, then the run"), stacklevel=3)
-
-
 def judgments_of(source: Source) -> tuple[Qrels, int]:
     """The judgments of a source, and how many rows only repeated an earlier one.
 
@@ -254,7 +240,6 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
         row = int(beyond[0])
         raise bad_grade(f"{name}{block.place(row)}", shown_number(value[row]).removesuffix(".0"))
     grade = grade_column(value)
-    _say_scores(name, np.append(rows.first, len(value)), grade)
     segment, queries = distinct_strings(block.queries)
     query = np.repeat(segment, np.diff(rows.first, append=len(value)))
     doc, first = distinct(block.buf, rows.start, rows.length, rows.hashes)
@@ -452,13 +437,9 @@ def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
         return (_of_sheet(found) if begins_as_sheet(path) else found), repeated
     judgments = read_nested(path, "qrels")
     try:
-        found = Qrels.of(judgments)
+        return Qrels.of(judgments), 0
     except BadValue as error:
         raise FormatError(path, str(error), '{"query": {"document": grade}}') from None
-    if found.grade.dtype.kind == "f":
-        grades = [list(of_query.values()) for of_query in judgments.values() if of_query]
-        _say_scores(path, np.cumsum([0, *map(len, grades)]), np.concatenate(grades))
-    return found, 0
 
 
 def _of_sheet(judgments: Qrels) -> Qrels:
