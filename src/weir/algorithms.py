@@ -10,7 +10,7 @@ from __future__ import annotations
 ALGORITHMS = {
     "analysis": 1,
     "bm25f": 1,
-    "bootstrap interval": 1,
+    "bootstrap interval": 2,
     "candidates": 1,
     "dense search": 1,
     "encoding": 1,

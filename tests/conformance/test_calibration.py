@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from weir.stats.gate import GateRules, gates
+from weir.stats.resampling import mean_bounds, share_bounds
+
 ROOT = Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location("make_calibration", ROOT / "scripts" / "make_calibration.py")
 assert spec is not None
@@ -82,6 +85,43 @@ def test_printed_effects_are_found_80_times_in_100_and_false_verdicts_keep_their
         error = (0.05 * 0.95 / r["count"]) ** 0.5
         assert r["false"] <= 0.05 + 2.5 * error, r
         assert r["rate"] is None or 0.78 <= r["rate"] <= 0.82, r
+
+
+def test_means_over_small_groups_hold_the_truth():
+    """Five groups of 2 or 7, where percentiles of resampled means cover 77% and 90%."""
+    for n in (2, 7):
+        draw = np.random.default_rng([21, n])
+        parts = [made.one_system(draw, 400, n)[0] for _ in range(5)]
+        unit = np.ones(400, np.bool_)
+        low, high = mean_bounds(parts, draw, resamples=200, unit=unit).T
+        assert 0.93 <= np.mean((low <= 1 / 3) & (high >= 1 / 3)) <= 0.97
+
+
+def test_shares_and_values_at_an_end_of_the_scale_have_intervals_that_hold_the_truth():
+    """Ten values, most of them 1; percentiles are 1 to 1 where all are, and cover 64% of shares of 0.9."""
+    draw = np.random.default_rng(22)
+    for values, truth in (((draw.random((600, 10)) < 0.9) * 1.0, 0.9), made.mostly_ones(draw, 600, 10)):
+        low, high = mean_bounds([values], draw, unit=np.ones(600, np.bool_)).T
+        assert np.mean((low <= truth) & (high >= truth)) >= 0.91
+    assert share_bounds(30, 30) == pytest.approx((0.8865, 1), abs=1e-4)
+
+
+def test_a_gate_just_beyond_the_allowed_drop_asks_for_enough_queries():
+    """Of a drop of 0.011, where 0.01 is allowed, a test against no drop alone asks for far too few."""
+    draw = np.random.default_rng(23)
+    seen = draw.normal(0, 1, 300)
+    seen = (seen - seen.mean()) / seen.std(ddof=1) * 0.2 - 0.011
+    [one] = gates([("", made._gate_table(seen))], GateRules(0.01))
+    assert one.verdict == "undecided"
+    rows = draw.normal(-0.011, 0.2, (400, one.needed))
+    found = [gates([("", made._gate_table(row))], GateRules(0.01))[0].verdict for row in rows]
+    assert np.mean([verdict == "fail" for verdict in found]) == pytest.approx(0.8, abs=0.04)
+
+
+def test_pilots_of_eight_with_heavy_tails_ask_for_enough_queries():
+    source = made.standard(lambda draw, shape: draw.laplace(0, 0.5**0.5, shape))
+    rates_of = {r["queries"]: r["rate"] for r in made.plans("heavy tails", source, 600)}
+    assert 0.755 <= rates_of[8] <= 0.82
 
 
 def test_the_page_says_what_its_sources_do():

@@ -42,6 +42,34 @@ def test_the_ap_correlation_is_1_for_the_same_order_and_minus_1_for_the_reverse(
     assert tau_ap(truth, -truth) == pytest.approx(-1, abs=1e-12)
 
 
+# Values and correlations of ircor's tests (Urbano and Marrero; MIT licence).
+AP_CORRELATIONS = [
+    ("897 372 908 898 661 062 177 384 498 992", "820 406 817 953 673 073 364 547 589 988", 0.8519, 0.8333),
+    ("266 573 202 945 629 206 687 770 718 380", "263 843 728 928 080 114 467 641 973 644", 0.2504, 0.2880),
+    ("9 4 9 9 7 1 2 4 5 10", "8 4 8 10 7 1 4 5 6 10", None, 0.7321),
+    ("3 6 2 9 6 2 7 8 7 4", "3 8 7 9 1 1 5 6 10 6", None, 0.2970),
+    ("2 6 9 1 5 6 8 4 10 4", "8 3 3 9 6 3 2 9 0 2", None, -0.7047),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "one_way", "both"), AP_CORRELATIONS)
+def test_the_ap_correlation_is_that_of_its_authors_with_ties_too(x, y, one_way, both):
+    x, y = (np.array(row.split(), float) for row in (x, y))
+    assert one_way is None or tau_ap(x, y) == pytest.approx(one_way, abs=5e-5)
+    assert (tau_ap(x, y) + tau_ap(y, x)) / 2 == pytest.approx(both, abs=5e-5)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=7))
+def test_the_ap_correlation_knows_no_order_of_input(pairs):
+    ways = [tau_ap(*np.array(p, float).T) for p in (pairs, pairs[::-1])]
+    assert ways[0] == pytest.approx(ways[1], abs=1e-12, nan_ok=True)
+    assert math.isnan(ways[0]) == (len({estimate for _, estimate in pairs}) == 1)
+
+
+def test_an_order_of_two_systems_that_are_equal_in_truth_is_an_error_of_the_ap_correlation():
+    assert tau_ap(np.array([3.0, 2, 2, 1]), np.array([4.0, 3, 2, 1])) == pytest.approx(2 / 3, abs=1e-12)
+
+
 def test_orders_and_decisions_of_the_same_labels_agree():
     measure = parse_measure("nDCG@10")
     same = order_agreement(RUNS, HUMAN, HUMAN, measure)

@@ -97,7 +97,7 @@ def test_verdicts():
     whole = compared(ScoreTable("d", "m", ("a", "b"), np.stack([row, row])), method=FAST)
     found = whole.pairs[0]
     assert verdict(found, whole) == "not separable (equal throughout)"
-    assert (found.low, found.high, found.p, found.tied) == (0, 0, 1, 20)
+    assert (found.low, found.high, found.p, found.tied) == (None, None, 1, 20)
     assert found.effect is None
 
 

@@ -20,6 +20,8 @@ CAUSES = [
     ({" d1": 1}, ["d1"], "blanks"),
     ({"D1": 1}, ["d1"], "other letters"),
     ({"docs/d1": 1}, ["d1"], "paths"),
+    ({"caf\u00e9": 1}, ["cafe\u0301"], "composed"),
+    ({"cafe\u0301": 1}, ["caf\u00e9"], "composed"),
     ({"x": 1}, ["d1"], ""),
 ]
 

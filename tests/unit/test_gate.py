@@ -301,18 +301,17 @@ def test_a_gate_lets_too_large_a_drop_pass_one_time_in_twenty():
 
 
 def test_gates_of_several_measures_and_groups_fail_where_nothing_dropped_at_most_one_time_in_twenty():
-    """250 gates of three measures and six groups of 30 queries that only vary; groups apart from all queries."""
+    """250 candidates, each with gates of three measures and six groups of 30 queries that only vary."""
     generator, rules = np.random.default_rng(24), GateRules(0)
-    names, failed = Ids.of(f"q{n}" for n in range(30)), np.zeros(2)
+    names, failed = Ids.of(f"q{n}" for n in range(30)), 0
     for _ in range(250):
         cases = []
         for group in ("", "", "", *"abcdef"):
             values = np.stack([np.zeros(30), generator.normal(0, 0.1, 30)])
             cases.append((group, ScoreTable("d", "m", ("baseline", "candidate"), values, queries=names)))
         found = gates(cases, rules)
-        failed += [any(g.verdict == "fail" and bool(g.group) == of for g in found) for of in (False, True)]
-    assert (failed / 250 < 0.08).all()
-    assert (failed / 250 > 0.015).all()
+        failed += any(g.verdict == "fail" for g in found)
+    assert 0.015 < failed / 250 < 0.08
 
 
 STORY = {"bm25(k1=1.0)": ("pass", 0), 'bm25(analyzer="whitespace")': ("fail", 1), "rm3": ("undecided", 3)}

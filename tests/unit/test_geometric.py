@@ -18,7 +18,7 @@ from weir.core.scores import averaged
 from weir.files.score_files import read_scores, score_lines, write_scores
 from weir.measures import AP, gmAP, nDCG, parse_measure, score_run
 from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, pooled, table
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_means
+from weir.stats.resampling import few_bounds
 from weir.stats.score_rows import group_row, result_rows
 
 QRELS = {f"q{i}": {"a": 1, "b": 1} for i in range(12)}
@@ -66,21 +66,20 @@ def test_intervals_are_exponentials_of_intervals():
     scores = scored()
     row = result_rows(scores, "d", "s")[0]
     values = scores.of("gmAP")[scores.id_order()]
-    means = resampled_means(values, np.random.default_rng(SEED), RESAMPLES)
-    expected = np.exp(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-    assert [row.low, row.high] == pytest.approx(expected.tolist(), rel=1e-9)
+    expected = np.exp(few_bounds([values]))
+    assert [row.low, row.high] == pytest.approx(np.minimum(expected, 1).tolist(), rel=1e-9)
     assert 0 < row.low < row.mean < row.high <= 1
     assert row.mean == scores.mean_values()[0]
 
 
 def test_a_group_averages_the_geometric_means_of_its_members():
-    parts = [scored({q: RUN[q] for q in list(RUN)[:n]}) for n in (4, 10)]
+    parts = [scored({q: RUN[q] for q in list(RUN)[:n]}) for n in (6, 10)]
     members = [result_rows(part, f"d{i}", "s")[0] for i, part in enumerate(parts)]
     values = [part.in_id_order("gmAP") for part in parts]
     group = group_row("g", members, values, geometric=True)
     assert group.mean == pytest.approx((members[0].mean + members[1].mean) / 2)
     assert members[0].low < group.mean < members[1].high
-    assert 0 < group.low < group.mean < group.high < 1
+    assert 0 <= group.low < group.mean < group.high <= 1
 
 
 def test_they_survive_the_file_of_scores(tmp_path):
@@ -161,6 +160,6 @@ def test_weir_eval_prints_the_geometric_mean(tmp_path, capsys):
     (tmp_path / "run").write_text("1 Q0 a 1 1 x\n2 Q0 b 1 2 x\n2 Q0 a 2 1 x\n")
     files = [str(tmp_path / "qrels"), str(tmp_path / "run"), "-m", "gmAP"]
     assert main(["eval", *files]) == 0
-    assert "0.7071 [0.5000, 1.0000]" in capsys.readouterr().out
+    assert "0.7071 [-]" in capsys.readouterr().out
     assert main(["eval", *files, "--per-query"]) == 0
     assert capsys.readouterr().out == f"gmAP\t1\t0.0\ngmAP\t2\t{math.log(0.5)!r}\n"

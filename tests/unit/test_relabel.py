@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,7 +94,7 @@ def test_judging_the_pool_gives_what_full_judgments_give(tmp_path):
     }
     for row in rows:
         assert (row.after, row.hole_after) == (expected[row.system]["nDCG@10"], 0)
-        assert row.low <= row.change <= row.high
+        assert np.isnan(row.low)  # of too few queries
     assert (empty, both.to_dict()) == (0, judged)
     assert set(both.columns()["origin"]) == {"before", "me"}
     assert turned(rows) == [("one", "two")]

@@ -88,17 +88,17 @@ def test_the_same_seed_every_time():
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1 / 3, 5.7])
 @pytest.mark.parametrize("count", [1, 3, 7, 10])
-def test_constants_and_one_query_have_an_interval_of_no_width(value, count):
+def test_constants_and_one_query_have_no_interval(value, count):
     found = intervals(scores_of([value] * count))[0]
-    assert found.low == found.mean == found.high
+    assert np.isnan([found.low, found.high]).all()
     assert found.mean == pytest.approx(value, rel=1e-15)
 
 
 def test_undefined_values_are_left_out():
-    values = np.array([0.2, np.nan, 0.4, 0.9, np.nan, 0.1])
+    values = np.array([0.2, np.nan, 0.4, 0.9, np.nan, 0.1, 0.5, 0.3])
     defined = values[~np.isnan(values)]
     assert interval(values, fresh()) == interval(defined, fresh())
-    assert intervals(scores_of(values))[0].mean == math.fsum(defined) / 4
+    assert intervals(scores_of(values))[0].mean == math.fsum(defined) / 6
     nothing = intervals(scores_of([np.nan, np.nan]))[0]
     assert all(math.isnan(v) for v in (nothing.mean, nothing.low, nothing.high))
     assert interval(np.array([]), fresh()) == pytest.approx((math.nan, math.nan), nan_ok=True)
@@ -120,9 +120,9 @@ def test_a_wider_level_gives_a_wider_interval_around_the_mean():
 def test_rows_of_a_table():
     scores = scores_of([1.0, 0.0, 0.5, np.nan], [0.0, 0.0, 0.0, 0.0])
     first, second = result_rows(scores, "data", "bm25")
-    expected = intervals(scores)[0]
-    assert first == Row("data", "bm25", "m0", 0.5, expected.low, expected.high, 4, 3)
-    assert second == Row("data", "bm25", "m1", 0.0, 0.0, 0.0, 4, 3)
+    none = {"low": None, "high": None}
+    assert first.to_dict() == Row("data", "bm25", "m0", 0.5, 0, 0, 4, 3).to_dict() | none
+    assert second.to_dict() == Row("data", "bm25", "m1", 0.0, 0, 0, 4, 3).to_dict() | none
     assert Row("d", "s", "m", math.nan, math.nan, 0.5, 2, 0).to_dict() == {
         "dataset": "d",
         "system": "s",
@@ -157,8 +157,8 @@ def test_a_group_is_the_unweighted_mean_of_its_members():
     assert (group.queries, group.answered) == (212, 209)
     # The variance of a mean of independent means is the sum of theirs over the square of their number.
     error = math.sqrt(sum(v.var() / len(v) for _, v in made)) / 3
-    assert group.low == pytest.approx(group.mean - 1.96 * error, abs=0.25 * error)
-    assert group.high == pytest.approx(group.mean + 1.96 * error, abs=0.25 * error)
+    assert group.mean - 3 * error < group.low < group.mean - 1.96 * error
+    assert group.mean + 1.96 * error < group.high < group.mean + 3 * error
     again = group_row("all", [r for r, _ in made[::-1]], [v for _, v in made[::-1]])
     assert again == group
 

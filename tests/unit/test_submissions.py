@@ -329,7 +329,7 @@ def test_pages_and_their_json_say_the_same(site):
 
 
 def test_ranges_of_ranks_follow_the_verdicts():
-    from weir.stats.compare import compare_scores
+    from weir.stats.compare import compare_scores, table, verdicts_across
 
     qrels = {f"q{n}": {"d": 1} for n in range(40)}
     good, poor = (
@@ -340,7 +340,9 @@ def test_ranges_of_ranks_follow_the_verdicts():
     comparison = compare_scores(scores, "one")[0]
     rows = [Row("one", name, "RR", mean, mean, mean, 40, 40) for name, mean in (("good", 1.0), ("poor", 0.5))]
     rows.append(Row("two", "alone", "RR", 0.9, 0.9, 0.9, 40, 40))
-    placed = {one.system: (one.best, one.worst) for one in places(["one", "two"], rows, [comparison])}
+    verdicts = verdicts_across({"one": [table("one", "RR", scores)]})
+    found = places(["one", "two"], rows, [comparison], verdicts)
+    placed = {one.system: (one.best, one.worst) for one in found}
     assert placed == {"good": (1, 2), "poor": (2, 3), "alone": (1, 3)}
 
 
@@ -362,10 +364,7 @@ def test_packs_of_other_judgments_and_of_one_name_are_kept_apart(packed, mine, t
     weir.pack_results(tmp_path / "results", packs / "b.zip")
     made = weir.leaderboard(packs, tmp_path / "site")
     assert made.refused == (("b.zip", "the judgments of mine are not those of a.weir.zip"),)
-    assert {row.system for row in made.rows if row.system.startswith("bm25")} == {
-        "bm25 (a.weir.zip)",
-        "bm25 (a.zip)",
-    }
+    assert {row.system for row in made.rows if row.system.startswith("bm25")} == {"bm25 (a.weir.zip, a.zip)"}
 
 
 @pytest.mark.parametrize("cells", [["ab"], [["mine", "bm25"], "ab"], [["mine"]], 5, [[1, 2]]])
@@ -389,7 +388,7 @@ def test_zero_shot_keeps_only_cells_of_models_that_have_not_seen_the_collection(
     }
     rows = [Row(d, s, "nDCG@10", mean, mean, mean, 9, 9) for (d, s), mean in means.items()]
     trained = {system: trained_on(system) for system in ("bm25", seen, unknown)}
-    board = next(b for b in _boards(rows, [], trained) if b.filter == "training: zero-shot")
+    board = next(b for b in _boards(rows, [], trained, {}) if b.filter == "training: zero-shot")
     assert {place.system: place.mean for place in board.places} == {"bm25": 0.25, seen: None}
     assert board.datasets == ("nq", "fiqa")
-    assert all(b.filter != "training: zero-shot" for b in _boards(rows[:1], [], trained))
+    assert all(b.filter != "training: zero-shot" for b in _boards(rows[:1], [], trained, {}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -146,13 +147,18 @@ def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
         panels = tuple(
             Panel(dataset if len({d for d, _ in of_measure}) > 1 else "", tuple(
                 None if (row := of_measure.get((dataset, system))) is None
-                else Interval(row.mean, row.low, row.high, numbers.number(system))
+                else Interval(row.mean, _end(row.low), _end(row.high), numbers.number(system))
                 for system in numbers.names
             ))
             for dataset in dict.fromkeys(dataset for dataset, _ in of_measure)
         )  # fmt: skip
         charts.append(Intervals(f"{measure} with 95% intervals", measure, numbers.labels, panels))
     return tuple(charts)
+
+
+def _end(value: float) -> float | None:
+    """A bound, None where there is none."""
+    return None if math.isnan(value) else value
 
 
 @charts_of("compare")
@@ -250,7 +256,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
         points = tuple(
             Point(
                 names.label(one.quality.system),
-                *(ms, one.quality.mean, one.quality.low, one.quality.high),
+                *(ms, one.quality.mean, _end(one.quality.low), _end(one.quality.high)),
                 names.number(one.quality.system),
             )
             for one, ms in timed

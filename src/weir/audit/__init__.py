@@ -10,6 +10,7 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     judgments,
     leakage,
     rankings,
+    spelling,
     subsets,
     texts,
 )

@@ -124,7 +124,7 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
         difference = after.in_id_order(MEASURE) - before.in_id_order(MEASURE)
         low, high = interval(difference)
         change = float(difference.mean())
-        bounds = f"[{rounding.change(low)}, {rounding.change(high)}]"
+        bounds = rounding.between(low, high, rounding.change)
         effects[name] = change, f"; {name}: {MEASURE} {rounding.change(change)} {bounds}"
     yield Finding(
         "serious" if any(abs(change) >= 0.005 for change, _ in effects.values()) else "caution",

@@ -97,10 +97,10 @@ def leakage(subject: Subject) -> Iterator[Finding]:
             values = scores_of(join, (MEASURE,)).values[0]
             clean = np.array([query not in names for query in join.queries.tolist()]) & ~np.isnan(values)
             if clean.any() and join.answered.any():
-                low, high = interval(values[clean])
+                low, high = interval(values[clean], unit=True)
                 mean, whole = float(values[clean].mean()), float(np.nanmean(values))
                 effects += (
-                    f"; {name}: {MEASURE} {rounding.score(mean)} [{rounding.score(low)}, {rounding.score(high)}] "
+                    f"; {name}: {MEASURE} {rounding.score(mean)} {rounding.between(low, high)} "
                     f"without them, {rounding.score(whole)} with"
                 )
                 clean_means.append((f"{name} without them", mean))

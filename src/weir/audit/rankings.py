@@ -25,6 +25,8 @@ CANDIDATES = 100
 """Documents of a first ranking in which the first ranks of another are looked for."""
 FEWEST_QUERIES = 10
 OFF_TOPIC_RANKS = 3
+FEW_ANSWERED = 0.5
+"""Share of judged queries answered below which a mean says little of a system."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -128,6 +130,29 @@ def order_and_scores(subject: Subject) -> Iterator[Finding]:
                 "serious",
                 f"{doubt}; the highest score counts as the best",
                 "negate distances; weir data import FILE -o DIR --as run-ranks keeps the ranks of a file",
+                system=name,
+            )
+
+
+@check("unanswered queries", needs=["runs", "qrels"])
+def unanswered_queries(subject: Subject) -> Iterator[Finding]:
+    """Systems that return nothing for some of the judged queries, which count as 0 in their means.
+
+    Causes: a run of another split or of a part of the queries, identifiers written in another way, a run cut short.
+    """
+    qrels = subject.need_qrels()
+    for name, run in subject.runs.items():
+        asked = run.queries.codes(qrels.queries.strings)
+        silent = np.flatnonzero((asked < 0) | (np.append(np.diff(run.ptr), 0)[asked] == 0))
+        if len(silent):
+            answered = len(asked) - len(silent)
+            yield Finding(
+                "serious" if answered < FEW_ANSWERED * len(asked) else "caution",
+                f"it answers {answered:,} of {counted(len(asked), 'judged query', 'judged queries')}; the others "
+                "count as 0 in its means",
+                "see whether the run is whole, of this split, and spells the identifiers of queries as here",
+                (("answered", float(answered)), ("judged queries", float(len(asked)))),
+                tuple(qrels.queries.take(silent[:5]).tolist()),
                 system=name,
             )
 

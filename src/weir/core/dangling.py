@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -75,6 +76,10 @@ def _cause(names: list[str], docs: Ids) -> str:
         ("a table made numbers of them and added '.0'", lambda name: [re.sub(r"\.0+$", "", name)]),
         ("zeros at their beginning are lost", lambda name: [name.zfill(n) for n in range(len(name) + 1, 13)]),
         ("they are written in other letters", lambda name: [name.lower(), name.upper()]),
+        (
+            "their letters are composed in another way (Unicode NFC and NFD)",
+            lambda name: [unicodedata.normalize(form, name) for form in ("NFC", "NFD")],
+        ),
         ("they are paths of the documents", lambda name: [re.split(r"[/\\]", name)[-1]]),
     ]
     found = [

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 
 def score(value: float) -> str:
     """A score with four decimals, as trec_eval prints it; a dash where it is undefined."""
     return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
+    """An interval in brackets; a dash in them where there is none."""
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return "[-]"
+    return f"[{shown(low)}, {shown(high)}]"
 
 
 def short_score(value: float) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.results import result
-from weir.core.rounding import count, counted, score, share
+from weir.core.rounding import between, count, counted, score, share
 from weir.core.strings import Float64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
@@ -251,7 +251,7 @@ def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
                 score(s.mean),
                 count(s.rank),
                 score(s.aligned),
-                f"[{score(s.low)}, {score(s.high)}]",
+                between(s.low, s.high),
                 count(s.aligned_rank),
             ]
             for s in listed

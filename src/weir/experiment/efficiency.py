@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.core.frames import plain
 from weir.core.results import result
-from weir.core.rounding import count, figure, score, share, times
+from weir.core.rounding import between, count, figure, score, share, times
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
@@ -271,7 +271,7 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
             [
                 row.dataset,
                 f"{row.system} {BEST}" if one.best else row.system,
-                f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
+                f"{score(row.mean)} {between(row.low, row.high)}",
                 *(["-" if one.exact_share is None else share(one.exact_share)] if approximate else []),
                 figure(one.documents_per_second) + index,
                 figure(megabytes(one.index_bytes)),

@@ -15,7 +15,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
-from weir.core.rounding import change, count, probability, score, share
+from weir.core.rounding import between, change, count, probability, score, share
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.strings import Float64, Int64
@@ -292,7 +292,8 @@ class LabelledRuns:
             by_human = measure.per_query(Judged.of(run, human))[both]
             by_model = measure.per_query(Judged.of(run, model))
             of_mine = by_model[drawn.mine]
-            values[name] = PairedValues(by_human, of_mine, of_mine, by_model[drawn.alone])
+            limits = (0.0, 1.0) if MEASURES.get(measure.name).bounded else None
+            values[name] = PairedValues(by_human, of_mine, of_mine, by_model[drawn.alone], limits)
         return LabelledRuns(human, model, measure, drawn, values, pairs)
 
 
@@ -643,6 +644,16 @@ def estimate_tables(scores: Sequence[CorrectedScore]) -> tuple[Table, ...]:
     if certain:
         basis += "; certain: whatever the pairs are that people have not judged"
     tables = [table_of(systems), *([table_of(differences)] if len(differences) > 1 else []), sentences(basis)]
+    if any(
+        math.isnan(e.low)
+        for one in scores
+        for e in (one.human, one.corrected, *(d.corrected for d in one.differences))
+    ):
+        tables.append(
+            sentences(
+                "no interval: all values that people judged are equal, so that nothing tells how they vary"
+            )
+        )
     if first.left_out:
         tables.append(
             sentences(
@@ -696,4 +707,4 @@ def query_plan_tables(plans: Sequence[QueryPlan]) -> tuple[Table, ...]:
 
 def _interval_shown(estimate: Estimate, signed: bool = False) -> str:
     text = change if signed else score
-    return f"{text(estimate.value)} [{text(estimate.low)}, {text(estimate.high)}]"
+    return f"{text(estimate.value)} {between(estimate.low, estimate.high, text)}"

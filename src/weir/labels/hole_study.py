@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import change, count, score, share
+from weir.core.rounding import between, change, count, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
@@ -284,7 +284,7 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
         for one in sorted((one for one in study.found if one.system), key=lambda one: -one.before):
             line = [one.system, score(one.before), f"{score(one.least)} to {score(one.most)}"]
             for filled in one.filled:
-                bounds = f"[{change(filled.low)}, {change(filled.high)}]"
+                bounds = between(filled.low, filled.high, change)
                 line += [score(filled.mean), f"{change(filled.change)} {bounds}"]
             scores.append(line)
         tables += [
@@ -309,14 +309,14 @@ def _ratio_shown(ratio: Ratio) -> str:
     if not ratio.of:
         return "-"
     parts = f"{count(ratio.count)} of {count(ratio.of)}"
-    interval = "" if math.isnan(ratio.low) else f" [{share(ratio.low)}, {share(ratio.high)}]"
+    interval = "" if math.isnan(ratio.low) else f" {between(ratio.low, ratio.high, share)}"
     return f"{parts}, {share(ratio.value)}{interval}"
 
 
 def _order_shown(one: FilledOrder) -> str:
     pairs = "; ".join(f"{better} was above {worse}" for better, worse in one.turned)
     return (
-        f"order of systems by {_labeller(one.by)}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the "
+        f"order of systems by {_labeller(one.by)}: tau {score(one.tau)} {between(one.low, one.high)} with the "
         f"order now, {count(len(one.turned))} of {count(one.pairs)} pairs change places [{one.fewest:g}, {one.most:g}]"
         + (f": {pairs}" if pairs else "")
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import count, money, score, share
+from weir.core.rounding import between, count, money, score, share
 from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.labels.panel import GRADE_PLACE, GradeScale, JudgeSettings, JudgingPairs
@@ -342,9 +342,7 @@ def judge_tables(reports: Sequence[JudgeReport]) -> tuple[Table, ...]:
             rows = [["probe", "pairs", "grade rose", "95% interval", "fell", "no grade"]]
             for probe in one.probes:
                 rose = (
-                    [share(probe.share), f"[{share(probe.low)}, {share(probe.high)}]"]
-                    if probe.pairs
-                    else ["-", "-"]
+                    [share(probe.share), between(probe.low, probe.high, share)] if probe.pairs else ["-", "-"]
                 )
                 rows.append([probe.probe, count(probe.pairs), *rose, count(probe.fell), count(probe.unread)])
             tables.append(table_of(rows))

@@ -17,7 +17,7 @@ from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels, merge_qrels
 from weir.core.results import result
-from weir.core.rounding import change, count, counted, score, share
+from weir.core.rounding import between, change, count, counted, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, StringColumn
 from weir.core.subject import Subject
@@ -406,7 +406,7 @@ def relabel_tables(rows: Sequence[Relabelled]) -> tuple[Table, ...]:
             score(row.before),
             score(row.after),
             change(row.change),
-            f"[{change(row.low)}, {change(row.high)}]",
+            between(row.low, row.high, change),
         ]
         for row in sorted(rows, key=lambda row: (row.subject, -row.after))
     ]

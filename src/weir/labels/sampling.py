@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from weir.core.query_metadata import QueryGroups, QueryWeights
 from weir.core.strings import Float64, Ids, Int32
 from weir.errors import BadValue
 from weir.stats.distributions import normal_quantile, normal_tail, student_quantile, student_tail
+from weir.stats.resampling import ADDED_APART_VALUES, ADDED_VALUES, share_bounds
 
 # Means of human values from few of them and many of a model: prediction-powered inference, and Rogan and Gladen's.
 
@@ -20,7 +22,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated mean with its interval.
+    """An estimated mean with its interval, whose bounds are NaN where there is none.
 
     weight: how much the model's values count, 0 for none (human values alone), 1 for plain PPI.
     """
@@ -32,7 +34,7 @@ class Estimate:
 
     def within(self, least: float, most: float) -> Estimate:
         """The same, cut at the limits of what the mean can be: the interval holds the truth as often as before."""
-        value, low, high = (min(most, max(least, one)) for one in (self.value, self.low, self.high))
+        value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 
 
@@ -40,16 +42,22 @@ class Estimate:
 class SampledMean:
     """An estimated mean with its standard error.
 
-    degrees: of freedom of Student's t, infinite for the normal distribution; weight: as of `Estimate`.
+    degrees: of freedom of Student's t, infinite for the normal distribution; weight: as of `Estimate`; ends: of the
+    interval, None for those of Student's t.
     """
 
     value: float
     error: float
     degrees: float
     weight: float
+    ends: tuple[float, float] | None = None
 
     def estimate(self) -> Estimate:
-        """The mean with its interval of 95%."""
+        """The mean with its interval of 95%; it has none where all values are equal, so that the error is 0."""
+        if self.ends is not None:
+            return Estimate(self.value, *self.ends, self.weight)
+        if not self.error:
+            return Estimate(self.value, math.nan, math.nan, self.weight)
         upper = (1 + LEVEL) / 2
         normal = math.isinf(self.degrees)
         margin = self.error * (normal_quantile(upper) if normal else student_quantile(upper, self.degrees))
@@ -101,19 +109,29 @@ LEAST_TUNED = 4
 """Items that people judged from which a weight is estimated."""
 
 
+Limits: TypeAlias = tuple[float, float] | None
+"""The least and the largest value that there can be; None where they are not known."""
+
+
 def drawn_mean(
-    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None
+    human: Float64,
+    model: Float64,
+    model_alone: Float64,
+    weight: float | None = None,
+    limits: Limits = None,
 ) -> SampledMean:
     """The mean that people would give to all items, of which they judged a few drawn at random.
 
     human, model: float64[n], both values of the same items; model_alone: float64[N], the model's of the others; weight:
-    None takes the one that makes the interval narrowest (PPI++), within 0..1. An item is what was drawn independently:
-    a query, not a pair. Value and weight are those of ppi-python's ppi_mean_ci, error and quantiles those of small
-    samples; the interval is never wider than of people alone by more than 5%. Raises BadValue for fewer than two items
-    that people judged. Sources: Angelopoulos et al. 2023 (PPI), Angelopoulos, Duchi and Zrnic 2023 (PPI++).
+    None takes the one that makes the interval narrowest (PPI++), within 0..1; limits: of the values, so that shares of
+    people alone have Wilson's interval, and errors are not too small where most values are equal. An item is what was
+    drawn independently: a query, not a pair. Value and weight are those of ppi-python's ppi_mean_ci, error and
+    quantiles those of small samples; the interval is never wider than of people alone by more than 5%. Raises BadValue
+    for fewer than two items that people judged. Sources: Angelopoulos et al. 2023 (PPI), Angelopoulos, Duchi and Zrnic
+    2023 (PPI++).
     """
     strata = np.zeros(len(human), np.int64), np.zeros(len(model_alone), np.int64)
-    return stratified_mean(human, model, model_alone, strata, weight)
+    return stratified_mean(human, model, model_alone, strata, weight, limits)
 
 
 def stratified_mean(
@@ -122,6 +140,7 @@ def stratified_mean(
     model_alone: Float64,
     strata: tuple[NDArray[np.integer], NDArray[np.integer]],
     weight: float | None = None,
+    limits: Limits = None,
 ) -> SampledMean:
     """The mean that people would give to all items, where those that they judged were drawn within strata.
 
@@ -139,8 +158,8 @@ def stratified_mean(
             raise BadValue(
                 f"stratum number {number} has {int(mine.sum())} items that people judged; two at least are needed"
             )
-        plain.append(_of_people(human[mine]))
-        both.append(mean_of_stratum(human[mine], model[mine], model_alone[alone], weight))
+        plain.append(_of_people(human[mine], limits))
+        both.append(mean_of_stratum(human[mine], model[mine], model_alone[alone], weight, limits))
     sizes = np.array(counts)
     total = float(sizes.sum())
     shares = sizes / total
@@ -155,22 +174,44 @@ def stratified_mean(
         by_stratum = float((shares**2 * errors) ** 2 @ np.array([1 / one.degrees for one in parts]))
         degrees = max(1, math.floor(within**2 / by_stratum)) if by_stratum else math.inf
         error = math.sqrt(within + max(0.0, apart) / total)
-        return SampledMean(value, error, degrees, float(shares @ np.array([one.weight for one in parts])))
+        ends = parts[0].ends if len(parts) == 1 else None
+        return SampledMean(
+            value, error, degrees, float(shares @ np.array([one.weight for one in parts])), ends
+        )
 
     estimate = over_strata(both)
     return estimate if weight is not None else _unless_wider(estimate, over_strata(plain))
 
 
-def _of_people(human: Float64) -> SampledMean:
+def _of_people(human: Float64, limits: Limits) -> SampledMean:
     n = len(human)
-    return SampledMean(float(human.mean()), math.sqrt(float(human.var(ddof=1)) / n), n - 1, 0.0)
+    shares = limits == (0.0, 1.0) and np.isin(human, limits).all()
+    ends = share_bounds(float(human.sum()), n, LEVEL) if shares else None
+    if not shares and np.all(human == human[0]):
+        limits = None  # nothing is known of how they vary
+    return SampledMean(float(human.mean()), math.sqrt(_squared_error(human, n - 1, limits)), n - 1, 0.0, ends)
+
+
+def _squared_error(values: Float64, degrees: int, limits: Limits) -> float:
+    """The estimated variance of a mean of values, of these degrees of freedom.
+
+    limits: of the values. Where most of few values are equal, their variance is nearly always too small: some values
+    at each limit are added, the fewer the more of the others there are, as by `few_bounds`.
+    """
+    n, squares = len(values), float(((values - values.mean()) ** 2).sum())
+    alike = int(np.unique(values, return_counts=True)[1].max())
+    if limits is None or 2 * alike < n:
+        return squares / degrees / n
+    added = ADDED_VALUES * alike / n / (ADDED_APART_VALUES + n - alike)
+    squares += added * sum((limit - float(values.mean())) ** 2 for limit in limits)
+    return squares / (degrees + 2 * added) / (n + 2 * added)
 
 
 def mean_of_stratum(
-    human: Float64, model: Float64, model_alone: Float64, weight: float | None
+    human: Float64, model: Float64, model_alone: Float64, weight: float | None, limits: Limits = None
 ) -> SampledMean:
     """The mean of one stratum; arguments as `stratified_mean`."""
-    n, alone, plain = len(human), len(model_alone), _of_people(human)
+    n, alone, plain = len(human), len(model_alone), _of_people(human, limits)
     if alone < LEAST_IN_STRATUM or weight == 0 or (weight is None and n < LEAST_TUNED):
         return plain
     tuned = weight is None
@@ -180,7 +221,8 @@ def mean_of_stratum(
         weight = min(1.0, max(0.0, covariance / ((1 + n / alone) * spread))) if spread else 0.0
     rest = human - weight * model
     value = weight * float(model_alone.mean()) + float(rest.mean())
-    residual = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
+    of_rest = limits and (limits[0] - weight * limits[1], limits[1] - weight * limits[0])
+    residual = _squared_error(rest, n - 1 - tuned, of_rest)
     error = math.sqrt(weight**2 * float(model_alone.var(ddof=1)) / alone + residual)
     estimate = SampledMean(value, error, n - 1 - tuned, weight)
     return _unless_wider(estimate, plain) if tuned else estimate
@@ -191,8 +233,11 @@ def _unless_wider(estimate: SampledMean, plain: SampledMean) -> SampledMean:
 
     Always taking the narrower one would make intervals too narrow on average.
     """
-    one, other = (mean.estimate() for mean in (estimate, plain))
-    return plain if one.high - one.low > MOST_WIDENING * (other.high - other.low) else estimate
+    one, other = (
+        math.inf if math.isnan(found.low) else found.high - found.low
+        for found in (estimate.estimate(), plain.estimate())
+    )
+    return plain if one > MOST_WIDENING * other else estimate
 
 
 def weighted_mean(
@@ -313,13 +358,14 @@ class PairedValues:
     """A system's values by query, or the differences of two systems'.
 
     human, model: float64[n], of the queries that people judged, both from what they judged; whole: float64[n], the
-    model's from all it judged; alone: float64[N], the model's of the other queries.
+    model's from all it judged; alone: float64[N], the model's of the other queries; limits: of whole values.
     """
 
     human: Float64
     model: Float64
     whole: Float64
     alone: Float64
+    limits: Limits = None
 
     def minus(self, other: PairedValues) -> PairedValues:
         """The differences to another system's values of the same queries."""
@@ -328,6 +374,7 @@ class PairedValues:
             self.model - other.model,
             self.whole - other.whole,
             self.alone - other.alone,
+            self.limits and (self.limits[0] - self.limits[1], self.limits[1] - self.limits[0]),
         )
 
     @property
@@ -383,10 +430,12 @@ class DrawnQueries:
         if self.pairs:
             return partly_judged_mean(values.human, values.model, values.whole, values.alone, weight)
         if self.strata is not None:
-            return stratified_mean(values.human, values.model, values.alone, self.strata, weight)
+            return stratified_mean(
+                values.human, values.model, values.alone, self.strata, weight, values.limits
+            )
         if self.weights is not None:
             return weighted_mean(values.human, values.model, values.alone, self.weights, weight)
-        return drawn_mean(values.human, values.model, values.alone, weight)
+        return drawn_mean(values.human, values.model, values.alone, weight, values.limits)
 
 
 def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:

@@ -10,7 +10,7 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import count, percent_points, percent_step, score
+from weir.core.rounding import between, count, percent_points, percent_step, score
 from weir.core.run import Run
 from weir.core.short_names import short_names
 from weir.core.strings import Int64
@@ -193,7 +193,7 @@ def birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
         if one.line == "R@100" != one.measure:
             reasons.append(f"named {one.line}")
         printed = f"{percent_points(one.printed)} ± {percent_points(one.deviation)}"
-        interval = f"{score(one.score)} [{score(one.low)}, {score(one.high)}]"
+        interval = f"{score(one.score)} {between(one.low, one.high)}"
         cells = [names[one.system], one.measure, printed, interval, one.plain, "; ".join(reasons)]
         lines.append([one.dataset, *cells] if several else cells)
     note = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
-from weir.core.rounding import change, count, score
+from weir.core.rounding import between, change, count, score
 from weir.core.scores import LabelUse, Scores
 from weir.core.strings import Int64
 from weir.errors import BadValue, UnknownName
@@ -112,7 +112,7 @@ class Calibration:
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
-        statistic = f"{self.least.name} {score(self.value)} [{score(self.low)}, {score(self.high)}]"
+        statistic = f"{self.least.name} {score(self.value)} {between(self.low, self.high)}"
         if math.isnan(self.value):
             statistic = f"{self.least.name} undefined"
         if self.passed:

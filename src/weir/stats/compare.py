@@ -24,7 +24,7 @@ from weir.errors import BadValue, UnknownName
 from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, resampled_part_means, resampled_sums
+from weir.stats.resampling import FEW_VALUES, LEVEL, RESAMPLES, SEED, few_bounds, fewest, mean_bounds
 from weir.stats.significance import (
     CORRECTIONS,
     DRAWS,
@@ -213,12 +213,12 @@ def means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """A system in a comparison: its mean with the percentile bootstrap interval of `weir eval`, and its place.
+    """A system in a comparison: its mean with the interval of `weir eval`, and its place.
 
-    low, high: None for fewer queries than `fewest`; best, worst: its rank by the verdicts, 1 + the systems that are
-    better than it, and their number less the systems that are worse, None by a measure without a direction; letters:
-    two systems share one exactly if neither is better; "" against a baseline, where not all pairs are compared, and
-    where nothing could be found.
+    low, high: None where there is none, as for fewer queries than `fewest` and values that are all equal; best, worst:
+    its rank by the verdicts, 1 + the systems that are better than it, and their number less the systems that are worse,
+    None by a measure without a direction; letters: two systems share one exactly if neither is better; "" against a
+    baseline, where not all pairs are compared, and where nothing could be found.
     """
 
     system: str
@@ -234,14 +234,14 @@ class Standing:
 class Pair:
     """Two systems: the second against the first, which is the baseline or was given earlier.
 
-    difference: second minus first, with its interval, whose bounds are None for fewer queries than `fewest`; p,
-    adjusted: before and after the correction over so many `comparisons`; effect: Hedges' g, the mean difference over
-    the standard deviation of the differences, corrected for few queries, None where there is no deviation and for two
-    queries; won, lost, tied: queries on which the second is better, worse, equal; detectable: the smallest true
-    difference that the test finds with the wanted power in new data, corrected as here, where one of the two differs so
-    from all others and nothing else does; None where that is more than the measure's whole range, where the test finds
-    none so often, and of a test of which none can be said; equivalence: corrected p-value of lying within the margin,
-    None without one; verdict: what the second is.
+    difference: second minus first, with its interval, whose bounds are None for fewer queries than `fewest` and where
+    all differences are equal; p, adjusted: before and after the correction over so many `comparisons`; effect: Hedges'
+    g, the mean difference over the standard deviation of the differences, corrected for few queries, None where there
+    is no deviation and for two queries; won, lost, tied: queries on which the second is better, worse, equal;
+    detectable: the smallest true difference that the test finds with the wanted power in new data, corrected as here,
+    where one of the two differs so from all others and nothing else does; None where that is more than the measure's
+    whole range, where the test finds none so often, and of a test of which none can be said; equivalence: corrected
+    p-value of lying within the margin, None without one; verdict: what the second is.
     """
 
     first: str
@@ -471,10 +471,10 @@ def _comparison(
             of_means = np.quantile(samples, ends, axis=0).T
             of_pairs = np.stack([np.quantile(samples[:, j] - samples[:, i], ends) for i, j in pairs.tolist()])
         else:  # the samples of means are those of `weir eval`, so the intervals are too
-            of_means = _mean_bounds(table, ends)
-            of_pairs = bounds(differences, method.interval, method.level, draws)
+            of_means = _mean_bounds(table, method.level)
+            of_pairs = _difference_bounds(table, differences, pairs, method, draws)
         # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
-        mean_ends, pair_ends = of_means.tolist(), np.clip(of_pairs, -table.span, table.span).tolist()
+        mean_ends, pair_ends = _or_none(of_means), _or_none(np.clip(of_pairs, -table.span, table.span))
 
     equal_p = adjusted(np.concatenate([tested.same, *(other.same for other in beside)]), method.correct)
     way = direction(table.measure)
@@ -520,18 +520,33 @@ def _comparison(
     )
 
 
-def _mean_bounds(table: ScoreTable, ends: Sequence[float]) -> Float64:
-    """Percentiles of the resampled mean of each system as it is reported, float64[K, 2]; parts are resampled within."""
-    generator = np.random.default_rng(SEED)
+def _mean_bounds(table: ScoreTable, level: float) -> Float64:
+    """Bounds of the mean of each system as it is reported, float64[K, 2], those of `weir eval`."""
+    unit = np.full(len(table.systems), within_unit(table.measure))
     if table.strata:
-        means = resampled_part_means(table.strata, generator, RESAMPLES, table.geometric)
-        return np.asarray(np.quantile(means, ends, axis=0).T)
-    values = table.values
-    sums = np.concatenate(list(resampled_sums(values, RESAMPLES, generator)))
-    of_means = np.quantile(sums / values.shape[1], ends, axis=0).T
-    constant = (values == values[:, :1]).all(axis=1)
-    of_means[constant] = np.array([exact_mean(row) for row in values])[constant, None]
-    return np.asarray(np.vectorize(math.exp)(of_means) if table.logarithms else of_means)
+        return mean_bounds(table.strata, level=level, unit=unit, geometric=table.geometric)
+    return mean_bounds([table.values], level=level, unit=unit, geometric=table.logarithms)
+
+
+def _difference_bounds(
+    table: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod, draws: Draws
+) -> Float64:
+    """Bounds of the differences of pairs, float64[P, 2]; NaN where all are equal.
+
+    Student's within small parts that weigh the same have the variances of these, not one of all their queries.
+    """
+    parts = table.strata
+    if method.interval != "t" or not parts or min(part.shape[1] for part in parts) >= FEW_VALUES:
+        return bounds(differences, method.interval, method.level, draws)
+    if min(part.shape[1] for part in parts) < 2:
+        return np.full((len(pairs), 2), np.nan)
+    ends = [few_bounds([part[j] - part[i] for part in parts], method.level) for i, j in pairs.tolist()]
+    return np.array(ends)
+
+
+def _or_none(ends: Float64) -> list[list[float | None]]:
+    """Bounds with None for those that there are none of."""
+    return [[None if math.isnan(end) else end for end in row] for row in ends.tolist()]
 
 
 def compare_scores(
@@ -701,6 +716,49 @@ def compared_across(
         for pair in comparison.pairs
     ]
     return replace(comparison, tallies=tuple(tallies))
+
+
+def verdicts_across(
+    datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
+) -> dict[tuple[str, str], Verdict]:
+    """What is said of the first of each two systems against the second, over the datasets that both have.
+
+    Arguments as of `across`, but that systems may lack datasets. One dataset alone is compared on its queries, several
+    by their means, corrected over all pairs together: where no system lacks any, the verdicts are those of
+    `compared_across`. Two systems that share fewer than two of several datasets have none.
+    """
+    method = method or ComparisonMethod()
+    if len(datasets) == 1:
+        [tables] = datasets.values()
+        pairs = compared(pooled(tables, tables[0].dataset), None, method).pairs
+        second = {(p.second, p.first): p.verdict for p in pairs}
+        return second | {(p.first, p.second): p.reversed.verdict for p in pairs}
+    names = tuple(dict.fromkeys(s for tables in datasets.values() for t in tables for s in t.systems))
+    values = np.full((len(names), len(datasets)), np.nan)
+    for column, (_, tables) in enumerate(sorted(datasets.items())):
+        parts = sorted(tables, key=lambda t: t.dataset)
+        for row, name in enumerate(names):
+            if all(name in t.systems for t in parts):
+                own = [t.values[[t.systems.index(name)]] for t in parts]
+                [values[row, column]] = means_of_parts(own, parts[0].geometric)
+    every = all_pairs(len(names))
+    shared = ~np.isnan(values[every[:, 0]] + values[every[:, 1]])
+    p, means = np.full(len(every), np.nan), np.zeros(len(every))
+    for columns in np.unique(shared, axis=0):
+        if columns.sum() > 1:
+            here = np.flatnonzero((shared == columns).all(axis=1))
+            of = np.nan_to_num(values[:, columns])
+            p[here] = p_values(method.test, of, every[here], Draws(method.draws, method.seed))
+            means[here] = [exact_mean(of[i]) - exact_mean(of[j]) for i, j in every[here].tolist()]
+    way = direction(next(iter(datasets.values()))[0].measure)
+    verdicts = dict[tuple[str, str], Verdict]()
+    for (i, j), mean, value in zip(
+        every.tolist(), means.tolist(), adjusted(p, method.correction), strict=True
+    ):
+        if not math.isnan(value):
+            verdicts[names[i], names[j]] = verdict_of(mean, value, math.nan, method.alpha, way)
+            verdicts[names[j], names[i]] = verdict_of(-mean, value, math.nan, method.alpha, way)
+    return verdicts
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
@@ -1022,6 +1080,11 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
         f"median {share(1 - 2.0 ** (1 - n))} of the time only"
         for n, unit in dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < least)
     ]
+    enough = [c for c in comparisons if c.count >= least]
+    if any(s.low is None for c in enough for s in c.standings) or any(
+        p.low is None for c in enough for p in c.pairs
+    ):
+        lines.append("no interval: values that are all equal, or a group of one query in a mean over groups")
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")

@@ -12,7 +12,7 @@ import numpy as np
 
 from weir.core.frames import plain
 from weir.core.results import result
-from weir.core.rounding import change, count, effect, probability, score, share
+from weir.core.rounding import between, change, count, effect, probability, score, share
 from weir.core.scores import averaged
 from weir.core.short_names import short_names
 from weir.core.strings import Float64
@@ -545,7 +545,7 @@ def _levels(one: FactorEffect, labels: dict[str, str]) -> str:
 
 
 def _difference(one: FactorEffect) -> Cell:
-    interval = "" if one.low is None or one.high is None else f"[{change(one.low)}, {change(one.high)}]"
+    interval = "" if one.low is None or one.high is None else between(one.low, one.high, change)
     return Cell(change(one.difference), verdict=one.verdict, more=interval)
 
 

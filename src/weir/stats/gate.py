@@ -17,9 +17,9 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
 from weir.measures.measure import direction, no_direction_note, within_unit
 from weir.stats.compare import ScoreTable
-from weir.stats.distributions import student_tail
+from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.intervals import INTERVALS, bounds
-from weir.stats.power import POWER, queries_needed
+from weir.stats.power import MOST_QUERIES, POWER, queries_needed
 from weir.stats.query_differences import QueryDifference
 from weir.stats.significance import adjusted, exact_mean, t_statistic
 
@@ -27,8 +27,8 @@ _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passe
 BROKEN_KEPT = 10
 """Queries kept of those that lost, those that lost most."""
 
-CORRECTED = {False: "holm", True: "bh"}
-"""How failures are corrected, by whether they are of groups."""
+CORRECTION = "holm"
+"""How failures are corrected, over all datasets, measures and groups of one gate together."""
 
 GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 
@@ -66,10 +66,10 @@ class Gate:
 
     group: "" for all queries; before, after: the means; difference: after minus before, of logarithms where the means
     are geometric; low: its one-sided confidence bound on the side where it would be worse, the upper one where less of
-    the measure is better, NaN for a single query; p: of the claim that nothing dropped, adjusted over so many `tests`;
-    deviation: standard deviation of the differences; lost: how many queries lost, broken: those that lost most;
-    left_out: queries without a value on both sides; geometric: whether means are. A drop is a rise where less is
-    better.
+    the measure is better, NaN for a single query and where all changed equally; p: of the claim that nothing dropped,
+    adjusted over so many `tests`; deviation: standard deviation of the differences; lost: how many queries lost,
+    broken: those that lost most; left_out: queries without a value on both sides; geometric: whether means are. A drop
+    is a rise where less is better.
     """
 
     dataset: str
@@ -115,19 +115,26 @@ class Gate:
     def needed(self) -> int | None:
         """How many queries would decide an undecided gate with a probability of 80%, if the change is as measured.
 
-        That is, pass it if the mean dropped by no more than allowed, else fail it. None for a decided gate, for more
-        than ten million queries, and where no number is enough.
+        That is, pass it if the mean dropped by no more than allowed, else fail it, which takes a mean beyond the
+        allowed drop as well as a p-value. None for a decided gate, for more than ten million queries, and where no
+        number is enough.
         """
         level = 2 * (1 - self.confidence) / (1 if self.within else self.tests)  # one-sided
-        effect = self.gain + self.max_drop if self.within else self.gain
+        beyond = self.gain + self.max_drop
+        effect = beyond if self.within else self.gain
         if (
             self.verdict != "undecided"
             or math.isnan(self.deviation)
-            or abs(effect) <= _ROUNDING
+            or min(abs(effect), abs(beyond)) <= _ROUNDING
             or level >= POWER
         ):
             return None
-        return queries_needed(effect, self.deviation, POWER, level, "t", pilot=self.queries)
+        tested = queries_needed(effect, self.deviation, POWER, level, "t", pilot=self.queries)
+        if self.within or tested is None:
+            return tested
+        # The chance that the mean lies beyond the drop; Student's t for the deviation, which is estimated.
+        seen = (student_quantile(POWER, self.queries - 1) * self.deviation / beyond) ** 2
+        return max(tested, math.ceil(seen)) if seen <= MOST_QUERIES else None
 
 
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
@@ -136,9 +143,9 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     pass: the one-sided lower bound of the difference, that of the two-sided interval of level 2 * confidence - 1, is
     within the allowed drop. All have to pass, so that each is tested at the full level (intersection-union). fail: the
     mean dropped by more than allowed, and a one-sided paired t-test rejects that nothing dropped. Its p-values are
-    adjusted by Holm over the cases of all queries, and by Benjamini and Hochberg over those of groups: where nothing
-    dropped, at most 1 gate in 20 fails for all queries, and 1 in 20 for a group, at a confidence of 0.95. Else
-    undecided. Raises BadValue for fewer than two queries of a dataset and for a measure of which more is neither better
+    adjusted by Holm over all cases, groups too: where nothing dropped, at most 1 candidate in 20 fails anything, at a
+    confidence of 0.95. Else undecided. Where all queries changed equally there is no bound, and the change itself
+    decides. Raises BadValue for fewer than two queries of a dataset and for a measure of which more is neither better
     nor worse. Sources: Berger 1982; Holm 1979.
     """
     tested = []  # before p-values are adjusted and verdicts decided
@@ -154,7 +161,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         low = p = deviation = math.nan
         if len(d) > 1:
             low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
-            low = max(low, -1.0) if within_unit(table.measure) else low
+            low = -1.0 if within_unit(table.measure) and low < -1 else low
             p, deviation = student_tail(-t_statistic(d), len(d) - 1), float(d.std(ddof=1))
         worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
         broken = tuple(
@@ -171,18 +178,17 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
             )
         )
     p_of = np.array([one.p for one in tested])
-    for grouped, correction in CORRECTED.items():
-        rows = np.flatnonzero([bool(one.group) == grouped for one in tested])
-        corrected, tests = adjusted(p_of[rows], correction), int(np.count_nonzero(~np.isnan(p_of[rows])))
-        for row, value in zip(rows.tolist(), corrected.tolist(), strict=True):
-            one = tested[row]
-            verdict: GateVerdict = "undecided"
-            if direction(one.measure) * one.low >= -one.max_drop - _ROUNDING:
-                verdict = "pass"
-            elif not one.within and value <= 1 - one.confidence:
-                verdict = "fail"
-            tested[row] = replace(one, p=value, tests=tests, verdict=verdict)
-    return tested
+    corrected, tests = adjusted(p_of, CORRECTION), int(np.count_nonzero(~np.isnan(p_of)))
+    decided = []
+    for one, value in zip(tested, corrected.tolist(), strict=True):
+        verdict: GateVerdict = "undecided"
+        equal = math.isnan(one.low) and one.queries > 1
+        if one.within if equal else direction(one.measure) * one.low >= -one.max_drop - _ROUNDING:
+            verdict = "pass"
+        elif not one.within and value <= 1 - one.confidence:
+            verdict = "fail"
+        decided.append(replace(one, p=value, tests=tests, verdict=verdict))
+    return decided
 
 
 # Tables.
@@ -306,30 +312,38 @@ def _finding(one: Gate) -> str:
     logarithms = " of logarithms" if one.geometric else ""
     allowed = f"{logarithms}, about {share(1 - math.exp(-one.max_drop))}" if one.geometric else ""
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
+    bound = f"{side} bound {change(one.low)} with {100 * one.confidence:g}% confidence over {queries}"
+    if math.isnan(one.low):
+        bound = f"no {side} bound over {queries}" + ", which all changed equally" * (one.queries > 1)
     return (
-        f"candidate - baseline {change(one.difference)}{logarithms}, {side} bound {change(one.low)} with "
-        f"{100 * one.confidence:g}% confidence over {queries}; allowed {drop} {score(one.max_drop)}{allowed}"
+        f"candidate - baseline {change(one.difference)}{logarithms}, {bound}; allowed {drop} "
+        f"{score(one.max_drop)}{allowed}"
     )
 
 
 def _reasons(one: Gate) -> list[str]:
     """Why a gate does not pass, and what would decide it."""
-    adjusted = f", {CORRECTED[bool(one.group)]} over {one.tests}" if one.tests > 1 else ""
-    fell, drop, dropped = (
-        ("rose", "rise", "rose") if direction(one.measure) < 0 else ("fell", "drop", "dropped")
+    adjusted = f", {CORRECTION} over {one.tests}" if one.tests > 1 else ""
+    fell, drop, dropped, far = (
+        ("rose", "rise", "rose", "high") if direction(one.measure) < 0 else ("fell", "drop", "dropped", "low")
     )
     tested = f"p {probability(one.p)} where nothing {dropped} (one-sided t{adjusted})"
     if one.verdict == "fail":
         return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]
     if one.queries < 2:
         return ["one query tells nothing of others"]
-    remedy = " or a larger --max-drop" if one.within else ""
-    chance = "" if one.within else f", and the {drop} may be chance: {tested}"
     needed = "more than ten million queries" if one.needed is None else f"about {count(one.needed)} queries"
+    remedy = "; a larger --max-drop decides it too" if one.within else ""
+    why = (
+        f"the mean lies within the allowed {drop}, but the true change may be as {far} as {change(one.low)}"
+        if one.within
+        else f"the mean lies beyond the allowed {drop}, but it may be chance: {tested}"
+    )
+    verdict = "pass" if one.within else "fail"
     return [
-        f"{count(one.queries)} queries that vary so tell the mean only to within "
-        f"{score(abs(one.difference - one.low))}{chance}",
-        f"{needed} would decide it {share(POWER, 0)} of the time if the change is what it looks like{remedy}",
+        why,
+        f"if the true change is {change(one.difference)}, a gate over {needed} would {verdict} with a probability of "
+        f"{share(POWER, 0)}{remedy}",
     ]
 
 
@@ -340,9 +354,7 @@ def _family(gates: Sequence[Gate]) -> list[str]:
     whole = sum(not one.group for one in gates)
     lines = []
     if whole > 1:
-        lines.append(
-            f"all {whole} have to pass, each at its full confidence; a failure is adjusted over them (holm)"
-        )
+        lines.append(f"all {whole} have to pass, each at its full confidence")
     if len(gates) > whole:
-        lines.append(f"of {len(gates) - whole} groups none may fail (bh); none has to pass")
-    return ["; ".join(lines)]
+        lines.append(f"of {len(gates) - whole} groups none may fail; none has to pass")
+    return ["; ".join([*lines, f"failures are adjusted over all {gates[0].tests} tests ({CORRECTION})"])]

@@ -65,8 +65,8 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     """Lower and upper bound of the mean of each row, float64[P, 2].
 
     rows: float64[P, Q], such as the differences of P pairs of systems, without NaN; all rows share their samples.
-    A row of one repeated value has both bounds at it. Raises BadValue for a level outside 0..1 and for fewer than
-    two queries, UnknownName for an unknown kind of interval.
+    A row of one repeated value has none, but NaN. Raises BadValue for a level outside 0..1 and for fewer than two
+    queries, UnknownName for an unknown kind of interval.
     """
     function = INTERVALS.get(how)
     draws = draws or Draws(RESAMPLES)
@@ -83,7 +83,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
         drawn = [] if how == "t" else resampled(part, draws)
         for number, values in enumerate(part):
             if np.all(values == values[0]):
-                ends[start + number] = values[0]
+                ends[start + number] = np.nan
             else:
                 sample = drawn[number] if drawn else Resampled(values[:0], values[:0])
                 ends[start + number] = function(values, sample, level)

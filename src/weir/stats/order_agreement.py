@@ -74,15 +74,19 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 def tau_ap(truth: Float64, estimate: Float64) -> float:
     """Agreement of an estimated order of systems with the true one, -1 to 1, where mistakes at the top count more.
 
-    truth, estimate: float64[K], what systems are ordered by, larger first; of equal ones the earlier is taken first.
-    NaN for fewer than two systems. Raises BadValue for different lengths. Source: Yilmaz, Aslam and Robertson 2008.
+    truth, estimate: float64[K], what systems are ordered by, larger first. Each system is compared with those that the
+    estimate has above it; one that is not above it in truth, but equal to it, is wrong there. Systems that are equal in
+    the estimate are not compared. NaN where the estimate has none above another. Raises BadValue for different lengths.
+    Sources: Yilmaz, Aslam and Robertson 2008, who have no ties; Urbano and Marrero 2017, whose tauAP_b, the tauap_b of
+    autojudge, is the mean of this and of the same with truth and estimate exchanged.
     """
     _check_alike(truth, estimate)
-    order = truth[np.argsort(-estimate, kind="stable")]
-    if len(order) < 2:
-        return math.nan
-    right = [float((order[:i] > order[i]).sum()) / i for i in range(1, len(order))]
-    return 2 * math.fsum(right) / (len(order) - 1) - 1
+    right = [
+        float((truth[above] > truth[i]).mean())
+        for i in range(len(truth))
+        if (above := estimate > estimate[i]).any()
+    ]
+    return 2 * math.fsum(right) / len(right) - 1 if right else math.nan
 
 
 def spearman(a: Float64, b: Float64) -> float:

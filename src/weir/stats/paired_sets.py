@@ -10,7 +10,7 @@ import numpy as np
 from weir.core.origin import Origin, judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import count, score
+from weir.core.rounding import between, count, score
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
 from weir.core.strings import Ids
@@ -142,7 +142,7 @@ def within_tables_of(systems: Mapping[str, Sequence[WithinGroups]]) -> tuple[Tab
         for one in measures:
             intervals = (one.mean_interval, one.worst_interval, one.best_interval, one.spread_interval)
             values = [
-                f"{score(value)} [{score(low)}, {score(high)}]"
+                f"{score(value)} {between(low, high)}"
                 for value, (low, high) in zip(
                     (one.mean, one.worst, one.best, one.spread), intervals, strict=True
                 )

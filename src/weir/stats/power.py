@@ -48,8 +48,10 @@ SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
 """Tolerance of a simulated power."""
 MOST_STEPS = 25
-KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 10, 0.25, (-1.2, 12.0)
+KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 4, 0.25, (-1.2, 12.0)
 """Values from which on their excess kurtosis is estimated, to which step, and between which bounds it is used."""
+KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
+"""Values up to which an estimate is drawn to a usual kurtosis, that one, and as how many values it counts."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,9 @@ def reach(
 def excess_kurtosis(rows: Float64) -> float:
     """How much heavier the tails of values are than normal ones, which have 0: the same for all rows, float64[R, n].
 
-    The sum of the rows' fourth k-statistics over that of unbiased estimates of their squared variances. From 10 values
-    on, to steps of a quarter, between the least that there is and 12. Source: Fisher 1930; Tukey 1956 (polykays).
+    The sum of the rows' fourth k-statistics over that of unbiased estimates of their squared variances, from four
+    values on, to steps of a quarter, between the least that there is and 12. Of fewer than ten it is drawn to that of
+    usual differences of systems, somewhat above 0. Source: Fisher 1930; Tukey 1956 (polykays).
     """
     n = rows.shape[1]
     centred = rows - rows.mean(axis=1, keepdims=True)
@@ -211,6 +214,9 @@ def excess_kurtosis(rows: Float64) -> float:
     low, high = KURTOSIS_BOUNDS
     scale = float(variance.sum())
     mean = float(cumulant.sum()) / scale if scale > 0 else high
+    if n < KURTOSIS_SURE_UNITS:
+        drawn = KURTOSIS_PRIOR_UNITS * KURTOSIS_PRIOR + n * min(max(mean, low), high)
+        mean = drawn / (KURTOSIS_PRIOR_UNITS + n)
     return min(max(round(mean / KURTOSIS_STEP) * KURTOSIS_STEP, low), high)
 
 

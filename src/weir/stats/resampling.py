@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.scores import Scores, averaged
+from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.measures.measure import within_unit
+from weir.stats.distributions import normal_quantile, student_quantile
 
 # Random signs and random samples of queries, shared by all systems, in bounded memory.
 #
@@ -141,11 +143,12 @@ def _poisson_counts(
 LEVEL = 0.95
 RESAMPLES = 10_000
 SEED = 20_210_427
+_NO_VARIANCE = 1e-24
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over queries and the bounds between which it would fall with other queries."""
+    """A mean over queries and the bounds between which it would fall with other queries; NaN where there are none."""
 
     mean: float
     low: float
@@ -166,7 +169,7 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """The mean of each measure with its percentile bootstrap interval.
+    """The mean of each measure with its interval, as `mean_bounds` has it.
 
     Queries are resampled in the order of their identifiers and from the same seed for each measure, so
     the same values give the same interval in whatever order a file lists them and whatever else is measured.
@@ -174,18 +177,25 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     """
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
+    unit = np.array([within_unit(measure) for measure in scores.measures], np.bool_)
+    geometric = np.array([measure in scores.geometric for measure in scores.measures], np.bool_)
     bounds = np.full((len(values), 2), np.nan)
     # Measures that are defined for the same queries share the samples.
     for queries in np.unique(defined, axis=0) if len(values) else defined:
-        rows = np.flatnonzero((defined == queries).all(axis=1))
-        bounds[rows] = _bounds(values[rows][:, queries], np.random.default_rng(SEED), level, RESAMPLES)
-    of_measures = []
-    for measure, mean, (low, high) in zip(
-        scores.measures, scores.mean_values().tolist(), bounds.tolist(), strict=True
-    ):
-        geometric = measure in scores.geometric
-        of_measures.append(Interval(mean, averaged(low, geometric), averaged(high, geometric)))
-    return of_measures
+        alike = (defined == queries).all(axis=1)
+        for logarithms in (False, True):
+            rows = np.flatnonzero(alike & (geometric == logarithms))
+            if len(rows):
+                parts = [values[rows][:, queries]]
+                bounds[rows] = mean_bounds(parts, level=level, unit=unit[rows], geometric=logarithms)
+    means = scores.mean_values().tolist()
+    return [Interval(mean, *or_nan(ends)) for mean, ends in zip(means, bounds.tolist(), strict=True)]
+
+
+def or_nan(ends: Sequence[float]) -> tuple[float, float]:
+    """Bounds with the one NaN that is equal to itself in tuples where there are none, as rows are compared."""
+    low, high = (math.nan if math.isnan(end) else end for end in ends)
+    return low, high
 
 
 def interval(
@@ -193,16 +203,15 @@ def interval(
     generator: np.random.Generator | None = None,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
+    unit: bool = False,
 ) -> tuple[float, float]:
-    """Bounds of the percentile bootstrap interval of the mean of values; NaN values are left out.
+    """Bounds of the mean of values, as `mean_bounds` has them; NaN values are left out.
 
-    generator: of the samples, by default that of SEED. NaN bounds where nothing is defined; bounds equal to the value
-    where there is one. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani 1993, section 13.3; as
-    scipy.stats.bootstrap(method="percentile").
+    generator: of the samples, by default that of SEED; unit: whether values lie within 0..1. Raises BadValue for a
+    level outside 0..1.
     """
-    draws = generator or np.random.default_rng(SEED)
-    low, high = _bounds(values[None, ~np.isnan(values)], draws, level, resamples)[0]
-    return float(low), float(high)
+    rows = values[None, ~np.isnan(values)]
+    return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
 
 
 def ratio_interval(
@@ -251,18 +260,108 @@ def resampled_part_means(
     return means
 
 
-def _bounds(rows: Float64, generator: np.random.Generator, level: float, resamples: int) -> Float64:
-    """Percentiles of the resampled means of each row, float64[P, 2]; a row of one value has both bounds at it."""
+# Intervals of means over queries, and over parts of them that weigh the same.
+
+FEW_VALUES = 50
+"""Values of each part from which on percentiles of resampled means keep the level; of fewer they are too narrow."""
+APART_VALUES = 10
+"""Values away from an end of the scale, 0 or 1, from which on they do so where the others lie at that end."""
+ADDED_VALUES, ADDED_APART_VALUES = 2.0, 4.0
+"""How many values at each end are added where all lie at one, over those that lie elsewhere plus the second."""
+POOLED_VALUES = 2.0
+"""As how many values of its own the variance of all parts counts in that of a part of two among much larger ones."""
+
+
+def mean_bounds(
+    parts: Sequence[Float64],
+    generator: np.random.Generator | None = None,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    unit: NDArray[np.bool_] | None = None,
+    geometric: bool = False,
+) -> Float64:
+    """Bounds of the mean over parts of the means of their values, float64[C, 2]; NaN where none keep the level.
+
+    parts: float64[C, Q] each, without NaN; generator: of the samples, by default that of SEED; unit: bool[C], whether
+    means of a row lie within 0..1; geometric: whether values are logarithms of some within 0..1, so that the mean of a
+    part is an exponential. From FEW_VALUES values of each part on, percentiles of resampled means, unless nearly all
+    lie at an end of the scale; of fewer, those of `few_bounds`; where all of one part are 0 or 1, those of
+    `share_bounds`. There are none for fewer than `fewest` values, a part of a single one, and values that are all equal
+    and no shares. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani 1993, section 13.3; as
+    scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
+    """
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
-    bounds = np.full((len(rows), 2), np.nan)
-    count = rows.shape[1]
-    if count == 0:
+    rows, counts = len(parts[0]), [part.shape[1] for part in parts]
+    bounds = np.full((rows, 2), np.nan)
+    if sum(counts) < fewest(level) or min(counts) < 2:
         return bounds
-    constant = (rows == rows[:, :1]).all(axis=1)
-    for number in np.flatnonzero(constant):
-        bounds[number] = math.fsum(rows[number].tolist()) / count  # as Scores.mean_values rounds it
-    if not constant.all():
-        sums = np.concatenate(list(resampled_sums(rows[~constant], resamples, generator)))
-        bounds[~constant] = np.quantile(sums / count, [(1 - level) / 2, (1 + level) / 2], axis=0).T
-    return bounds
+    unit = np.zeros(rows, np.bool_) if unit is None else unit
+    at_ends = np.stack([sum((part == end).sum(axis=1) for part in parts) for end in (0.0, 1.0)])
+    total = sum(counts)
+    plain = unit & (not geometric)
+    shares = (at_ends.sum(axis=0) == total) & plain & (len(parts) == 1)
+    few = ~shares & ((min(counts) < FEW_VALUES) | (plain & (total - at_ends.max(axis=0) < APART_VALUES)))
+    for row in np.flatnonzero(shares).tolist():
+        bounds[row] = share_bounds(int(at_ends[1, row]), total, level)
+    for row in np.flatnonzero(few).tolist():
+        bounds[row] = few_bounds([part[row] for part in parts], level, bool(plain[row]), geometric)
+    many = ~shares & ~few & np.logical_or.reduce([(part != part[:, :1]).any(axis=1) for part in parts])
+    if many.any():
+        draws = generator or np.random.default_rng(SEED)
+        chosen = [part[many] for part in parts]
+        means = resampled_part_means(chosen, draws, resamples, geometric)
+        bounds[many] = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    return np.clip(bounds, 0.0, 1.0) if geometric else bounds
+
+
+def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's bounds of a share, which is so many of a count. Source: Wilson 1927."""
+    z2 = normal_quantile((1 + level) / 2) ** 2
+    share = successes / count
+    centre = (successes + z2 / 2) / (count + z2)
+    reach = math.sqrt(z2 * (share * (1 - share) * count + z2 / 4)) / (count + z2)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def few_bounds(
+    parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
+) -> tuple[float, float]:
+    """Student's bounds of the mean over parts of the means of their values, float64[Q] each; NaN without a variance.
+
+    Variances are those within parts, degrees of freedom Welch's. The variance of a part that is much smaller than
+    others is drawn to that of all, which is known better. unit: values lie within 0..1, where a variance is too small
+    when nearly all lie at one end: up to ADDED_VALUES / ADDED_APART_VALUES values more at each end make up for that,
+    the fewer the more values lie elsewhere; the bounds are cut at 0 and 1. geometric: as of `mean_bounds`. Sources:
+    Welch 1947; Agresti and Coull 1998 for values that are added.
+    """
+    if geometric and len(parts) == 1:
+        low, high = few_bounds(parts, level)
+        return math.exp(low), math.exp(high)
+    n = np.array([len(part) for part in parts], np.float64)
+    total, freedom = float(n.sum()), float(n.sum() - len(n))
+    means = np.array([part.mean() for part in parts])
+    squares = np.array([np.sum((part - mean) ** 2) for part, mean in zip(parts, means, strict=True)])
+    if geometric:
+        means = np.exp(means)
+        squares = squares * means**2  # to the first order
+    centre, added = float(means.mean()), np.zeros(len(n))
+    if unit:
+        at_end = max(sum(int(np.count_nonzero(part == end)) for part in parts) for end in (0.0, 1.0))
+        added = ADDED_VALUES * at_end / total / (ADDED_APART_VALUES + total - at_end) * n / total
+        squares = squares + added * (centre**2 + (1 - centre) ** 2)
+        centre = (total * centre + float(added.sum())) / (total + 2 * float(added.sum()))
+    variances = squares / (n - 1 + 2 * added)
+    pooled = float(squares.sum()) / (freedom + 2 * float(added.sum()))
+    if pooled <= _NO_VARIANCE * centre**2:
+        return math.nan, math.nan
+    drawn = POOLED_VALUES * (1 - n / n.max()) / (n - 1) ** 2
+    variances = ((n - 1) * variances + drawn * pooled) / (n - 1 + drawn)
+    degrees = (n - 1 + drawn) ** 2 / (n - 1 + drawn**2 / freedom)
+    errors = variances / (n + 2 * added)
+    welch = float(errors.sum()) ** 2 / float(np.sum(errors**2 / (degrees + 2))) - 2
+    degrees_used = min(freedom, max(float(degrees.min()), math.floor(10 * welch) / 10))
+    times = student_quantile((1 + level) / 2, degrees_used)
+    reach = times * math.sqrt(float(errors.sum())) / len(n)
+    low, high = centre - reach, centre + reach
+    return (max(0.0, low), min(1.0, high)) if unit else (low, high)

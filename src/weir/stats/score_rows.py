@@ -13,7 +13,7 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.rounding import count, counted, one_or_more, score, share
+from weir.core.rounding import between, count, counted, one_or_more, score, share
 from weir.core.scores import (
     GROUP_NOTES,
     GROUP_TABLES,
@@ -30,8 +30,8 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, best_of, direction, parse_measure
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_part_means
+from weir.measures.measure import Measure, best_of, direction, parse_measure, within_unit
+from weir.stats.resampling import fewest, intervals, mean_bounds, or_nan
 
 if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
@@ -368,7 +368,7 @@ def _own_notes(scores: Scores) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """One row for each measure: the mean over all queries that count and its 95% bootstrap interval."""
+    """One row for each measure: the mean over all queries that count and its 95% interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
@@ -395,19 +395,15 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
     members: one row for each member, of one system and measure; values: each member's per-query values
     in the order of Ids.tie_ranks, as `intervals` takes them; geometric: whether these are logarithms. The
-    interval resamples queries within each member; the order of the members changes nothing. Raises BadValue for
+    interval is over queries within each member; the order of the members changes nothing. Raises BadValue for
     no members or another number of values.
     """
     if not members or len(members) != len(values):
         raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")
-    generator = np.random.default_rng(SEED)
     by_name = sorted(range(len(members)), key=lambda i: members[i].dataset)
-    defined = [values[i][~np.isnan(values[i])] for i in by_name]
-    if any(len(v) == 0 for v in defined):
-        low = high = float("nan")
-    else:
-        means = resampled_part_means([v[None] for v in defined], generator, RESAMPLES, geometric)[:, 0]
-        low, high = (float(q) for q in np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    defined = [values[i][~np.isnan(values[i])][None] for i in by_name]
+    unit = np.array([within_unit(members[0].measure)])
+    low, high = or_nan(mean_bounds(defined, unit=unit, geometric=geometric)[0].tolist())
     first = members[0]
     mean = math.fsum(m.mean for m in members) / len(members)
     queries, answered = sum(m.queries for m in members), sum(m.answered for m in members)
@@ -417,9 +413,9 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Rows of each group, then of the macro mean, then of all queries, each with its 95% bootstrap interval.
+    """Rows of each group, then of the macro mean, then of all queries, each with its 95% interval.
 
-    The macro mean is the unweighted mean of the groups' means, and its interval resamples queries within each group; a
+    The macro mean is the unweighted mean of the groups' means, and its interval is over queries within each group; a
     group where a measure is undefined throughout is left out of it. The mean over all queries counts those without a
     group too.
     """
@@ -449,7 +445,7 @@ BEST = "* the best of its dataset"
 def long_table(rows: Sequence[Row]) -> Table:
     """A line for each dataset, system and group of queries, a column for each measure.
 
-    Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
+    Each value is a mean with its 95% interval, and with ties=bounds the means of the worst and the best
     order of ties, * behind the best of several systems; then follow, where a model's labels count, the means by
     people's alone and the model's share of the judged places among the first 10, then Judged@10, where it is no
     measure of the rows already, and how many of the judged queries were answered.
@@ -481,7 +477,7 @@ def long_table(rows: Sequence[Row]) -> Table:
                 cells.append(Cell(""))
                 continue
             row, of_systems = line[measure], means[dataset, group, measure]
-            more = f"[{score(row.low)}, {score(row.high)}]"
+            more = between(row.low, row.high)
             if "ties=bounds" in row.conventions:
                 lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
                 more += f" ties {score(lowest)}..{score(highest)}"
@@ -500,9 +496,19 @@ def long_table(rows: Sequence[Row]) -> Table:
         header += [*(f"{measure} by people" for measure in people), "labels of the model"]
     header += [*[JUDGED] * judged, "answered"]
     starred = any(cell.best for cells in lines for cell in cells)
-    best = f"{BEST}; weir compare tells which differences are more than chance"
-    notes = (*((best,) if starred else ()), *label_notes(rows))
+    star = f"{BEST}; weir compare tells which differences are more than chance"
+    notes = (*((star,) if starred else ()), *interval_notes(rows), *label_notes(rows))
     return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
+
+
+def interval_notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Why rows have no interval, once for all that have none."""
+    if not any(math.isnan(row.low) and not math.isnan(row.mean) for row in rows):
+        return ()
+    return (
+        f"no interval: fewer than {fewest()} queries, a group of one query in a mean over groups, or values that are "
+        "all equal",
+    )
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -528,15 +534,16 @@ def shows_judged(rows: Sequence[Row]) -> bool:
 
 
 def score_tables(scores: Scores) -> tuple[Table, ...]:
-    """A line for each measure: mean, 95% bootstrap interval over queries, and over how many."""
+    """A line for each measure: mean, 95% interval over queries, and over how many."""
     rows, lines = result_rows(scores, "", ""), list[list[str]]()
     by_people = any(row.people is not None for row in rows)
     for row, queries in zip(rows, scores.counted().tolist(), strict=True):
-        lines.append([row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(queries)])
+        ends = "-" if math.isnan(row.low) else f"{score(row.low)} to {score(row.high)}"
+        lines.append([row.measure, score(row.mean), ends, count(queries)])
         if by_people:
             lines[-1].append("-" if row.people is None else score(row.people))
     header = ["measure", "mean", "95% interval", "queries", *["by people"] * by_people]
-    return (table_of([header, *lines], right=None, notes=label_notes(rows)),)
+    return (table_of([header, *lines], right=None, notes=(*interval_notes(rows), *label_notes(rows))),)
 
 
 def group_tables(grouped: GroupedScores) -> tuple[Table, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,6 @@ from weir.files.atomic import make_folder, write_json, write_text
 from weir.files.runs import read_run
 from weir.files.text_files import read_bytes, read_toml
 from weir.files.write import write_run
-from weir.stats.resampling import fewest
 
 # ----------
 # The names of a collection elsewhere: its task in MTEB, its data set on the Hugging Face hub; the score both report.
@@ -134,7 +134,7 @@ def _entry(cell: ResultCell, task: BenchmarkTask) -> dict[str, object]:
         raise BadValue(f"{cell.dataset}: no data set on the hub is known for it; name it as ORG/NAME:TASK")
     row = main_row(cell)
     mean, low, high = (HUNDREDTHS * value for value in (row.mean, row.low, row.high))
-    interval = f", 95% interval {low:.2f} to {high:.2f}" if row.queries >= fewest() else ""
+    interval = f", 95% interval {low:.2f} to {high:.2f}" if not math.isnan(low) else ""
     notes = f"{row.measure} over {row.queries} queries{interval}; {cell.system}"
     return {
         "dataset": {"id": task.hub, "task_id": task.name},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from weir.api.evaluation import evaluate
 from weir.api.result_set import ResultSet
+from weir.core.rounding import between
 from weir.core.run import Run
 from weir.core.scores import Row, Scores
 from weir.datasets.load import Dataset, load
@@ -116,9 +118,10 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         metrics = {}
         for row in rows:
             metrics[f"{self.name}_{row.measure}"] = row.mean
-            metrics[f"{self.name}_{row.measure}_low"] = row.low
-            metrics[f"{self.name}_{row.measure}_high"] = row.high
-            _LOG.info("%s: %s %.4f [%.4f, %.4f]", self.name, row.measure, row.mean, row.low, row.high)
+            if not math.isnan(row.low):
+                metrics[f"{self.name}_{row.measure}_low"] = row.low
+                metrics[f"{self.name}_{row.measure}_high"] = row.high
+            _LOG.info("%s: %s %.4f %s", self.name, row.measure, row.mean, between(row.low, row.high))
         if output_path is not None:
             _write(Path(output_path) / "weir" / slug(self.name), f"epoch{epoch:g}-step{steps}", scores, rows)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)

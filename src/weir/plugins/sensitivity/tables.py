@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from weir.core.results import result
-from weir.core.rounding import change, count, duration, figure, probability, score, share
+from weir.core.rounding import between, change, count, duration, figure, probability, score, share
 from weir.core.tables import Table, sentences, table_of
 from weir.plugins.sensitivity.reordering import MeanOverQueries, RankBand, ReachedDocuments, Reordering
 from weir.plugins.sensitivity.studies import (
@@ -84,7 +84,7 @@ def _gains(rerankings: Sequence[Reordering]) -> list[list[str]]:
             name,
             score(gain.after),
             change(gain.change),
-            f"[{change(gain.low)}, {change(gain.high)}]",
+            between(gain.low, gain.high, change),
             probability(gain.p),
             probability(gain.adjusted),
             share(gain.hurt),
@@ -221,7 +221,7 @@ def sensitivity_tables(studies: Sequence[Sensitivity]) -> tuple[Table, ...]:
                 _spread_table("order", spread),
                 sentences(
                     f"order of candidates: the first stage's order has {score(orders.own)}, {change(orders.lead)} "
-                    f"against random ones [{change(orders.low)}, {change(orders.high)}]; {_spread_words(spread)}; "
+                    f"against random ones {between(orders.low, orders.high, change)}; {_spread_words(spread)}; "
                     f"{_asked(orders.totals)}"
                 ),
             ]
@@ -278,7 +278,7 @@ def _spread_words(spread: Spread) -> str:
 def _place_table(prompts: PromptPlaces) -> Table:
     lines = [["place", "put first", "share", "95% interval", "p, Holm"]]
     for one in prompts.places[:SHOWN_PLACES]:
-        bounds = f"[{share(one.low)}, {share(one.high)}]" if one.low == one.low else "-"
+        bounds = between(one.low, one.high, share) if one.low == one.low else "-"
         lines.append([str(one.place), count(one.times), share(one.share), bounds, probability(one.p)])
     return table_of(lines, right=4)
 
@@ -315,7 +315,7 @@ def _same(verdicts: SameVerdicts) -> str:
     others = f" ({count(verdicts.others)} others depend on answers before)" if verdicts.others else ""
     return (
         f"two of {verdicts.samples} answers to one of {count(verdicts.prompts)} prompts{others} say the same in "
-        f"{share(verdicts.equal)} [{share(verdicts.low)}, {share(verdicts.high)}]{apart}"
+        f"{share(verdicts.equal)} {between(verdicts.low, verdicts.high, share)}{apart}"
     )
 
 
@@ -324,7 +324,7 @@ def _flips(flips: OrderFlips) -> str:
         return f"pairs in both orders: none of {count(flips.compared)} has two whole verdicts"
     tail = "" if math.isnan(flips.first) else f"; the document named first wins {share(flips.first)} of those"
     return (
-        f"pairs in both orders: the verdict on {share(flips.flipped)} [{share(flips.low)}, {share(flips.high)}] of "
+        f"pairs in both orders: the verdict on {share(flips.flipped)} {between(flips.low, flips.high, share)} of "
         f"{count(flips.pairs)} is on the place, not the document{tail}; {count(flips.compared - flips.pairs)} of "
         f"{count(flips.compared)} lack a whole verdict"
     )
@@ -337,4 +337,4 @@ def _asked(totals: AskedTotals) -> str:
 
 
 def _in_brackets(low: float, high: float) -> str:
-    return "-" if math.isnan(low) else f"[{score(low)}, {score(high)}]"
+    return "-" if math.isnan(low) else between(low, high)

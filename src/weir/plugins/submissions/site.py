@@ -5,14 +5,15 @@
     systems/, datasets/   a page for each
     api/                  the same numbers as JSON
 
-Ranks are made of verdicts, never of averages over what is there: a system is above another one where it is better on a
-collection that both have, and worse on none; a rank is the range that this leaves.
+Ranks are made of verdicts, never of averages over what is there: a system is above another one if it is better across
+the collections that both have, as `weir compare` and `weir report` say; a rank is the range that this leaves.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,21 +29,21 @@ from weir.core.tables import Table, html_escaped, sentences
 from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
-from weir.experiment.comparing import compare_grid
+from weir.experiment.comparing import unit_names
 from weir.experiment.published import published
-from weir.experiment.results import finished_cells
+from weir.experiment.results import ResultCell, finished_cells
 from weir.files.atomic import atomic_dir, temporary_folder
+from weir.files.integrity import Checksum
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
 from weir.measures.measure import direction
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
-from weir.stats.compare import Comparison, ComparisonMethod
+from weir.stats.compare import Comparison, ScoreTable, Verdict, compared, table, verdicts_across
 
 MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
 """Documents from which a collection is medium, and from which it is large."""
-PERMUTATIONS = 10_000
 NO_ENTRY = "not in the catalogue"
 ZERO_SHOT = "training: zero-shot"
 """The filter of cells whose models are known not to be trained on the collection; others are missing there."""
@@ -126,6 +127,7 @@ def leaderboard(
         zip(packs, distinct_names([_stem(file) for file in packs], [f.name for f in packs]), strict=True)
     )
     grid, rows, judgments = dict[tuple[str, str], Scores](), list[Row](), dict[str, tuple[str, str]]()
+    contents, named = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
     refused, provenance = list[tuple[str, str]](), dict[str, dict[str, str]]()
     trained = dict[str, frozenset[str] | None]()
     for number, file in enumerate(packs):
@@ -153,14 +155,19 @@ def leaderboard(
             for cell in cells:
                 if cell.mean(measure) is None:
                     continue
-                name = f"{cell.label} ({names[file]})"
+                name = _same(contents, cells, cell) or f"{cell.label} ({names[file]})"
+                packs_of = named.setdefault(name, {}).setdefault(cell.label, [])
+                packs_of += [names[file]] * (names[file] not in packs_of)
+                contents.setdefault(name, {})[cell.dataset] = _content(cell)
+                if (cell.dataset, name) in grid:
+                    continue
                 grid[cell.dataset, name] = cell.values()
                 trained[name] = trained_on(cell.system)
                 rows += [
                     replace(row, system=name, title="") for row in cell.named_rows() if row.measure == measure
                 ]
                 made = cell.ranked.made
-                provenance[name] = {
+                provenance[name] = provenance.get(name) or {
                     "pack": file.name,
                     "content": verification.digest,
                     "made (claimed)": str(made.get("when"))[:19],
@@ -170,14 +177,46 @@ def leaderboard(
     if not rows:
         why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
-    shared = {d for d, _ in grid if sum(other == d for other, _ in grid) > 1}
-    of = {key: values for key, values in grid.items() if key[0] in shared}
-    comparisons = compare_grid(of, [measure], None, ComparisonMethod(draws=PERMUTATIONS)) if of else []
-    boards = _boards(rows, [c for c in comparisons if c.unit == "queries"], trained)
+    titles = {
+        name: " = ".join(f"{label} ({', '.join(of)})" for label, of in packs.items())
+        for name, packs in named.items()
+    }
+    grid = {(dataset, titles[name]): values for (dataset, name), values in grid.items()}
+    rows = [replace(row, system=titles[row.system]) for row in rows]
+    trained = {titles[name]: on for name, on in trained.items()}
+    provenance = {titles[name]: facts for name, facts in provenance.items()}
+    tables = _tables(grid, measure)
+    comparisons = [compared(one) for one in tables]
+    boards = _boards(rows, comparisons, trained, grid)
     site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
     with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
     return site
+
+
+def _content(cell: ResultCell) -> Checksum:
+    """What tells the rankings of a cell from others, whatever they are called."""
+    return cell.ranked.files[cell.run.name]
+
+
+def _same(
+    contents: Mapping[str, Mapping[str, Checksum]], cells: Sequence[ResultCell], cell: ResultCell
+) -> str:
+    """The system of equal rankings on all collections that both have, whatever it is called; "" for none."""
+    own = {one.dataset: _content(one) for one in cells if one.label == cell.label}
+    for name, others in contents.items():
+        both = own.keys() & others.keys()
+        if both and all(own[dataset] == others[dataset] for dataset in both):
+            return name
+    return ""
+
+
+def _tables(grid: Mapping[tuple[str, str], Scores], measure: str) -> list[ScoreTable]:
+    """The values of systems on each dataset that several have."""
+    by_dataset = dict[str, dict[str, Scores]]()
+    for (dataset, system), values in grid.items():
+        by_dataset.setdefault(dataset, {})[system] = values
+    return [table(dataset, measure, of) for dataset, of in by_dataset.items() if len(of) > 1]
 
 
 def _stem(file: Path) -> str:
@@ -216,12 +255,28 @@ def filters(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _boards(
-    rows: Sequence[Row], comparisons: Sequence[Comparison], trained: Mapping[str, frozenset[str] | None]
+    rows: Sequence[Row],
+    comparisons: Sequence[Comparison],
+    trained: Mapping[str, frozenset[str] | None],
+    grid: Mapping[tuple[str, str], Scores],
 ) -> tuple[Board, ...]:
     """The board of each filter. trained: on which collections each system was trained, None where that is not known."""
     datasets = list(dict.fromkeys(row.dataset for row in rows))
+
+    def verdicts(
+        of: Sequence[str], cells: Mapping[tuple[str, str], Scores]
+    ) -> dict[tuple[str, str], Verdict]:
+        units = dict[str, list[ScoreTable]]()
+        tables = _tables({key: values for key, values in cells.items() if key[0] in of}, rows[0].measure)
+        unit_of = unit_names({one.dataset: one.unit_of for one in tables})
+        for one in tables:
+            units.setdefault(unit_of[one.dataset], []).append(one)
+        if not tables or (len(units) == 1 and len(tables) < len(of)):  # no order across collections
+            return {}
+        return verdicts_across(units)
+
     boards = [
-        Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of]))
+        Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of], verdicts(of, grid)))
         for name, of in filters(datasets).items()
     ]
 
@@ -238,30 +293,32 @@ def _boards(
             )
             for c in comparisons
         ]
-        boards.append(Board(ZERO_SHOT, tuple(datasets), places(datasets, zero_shot, between)))
+        cells = {(d, s): values for (d, s), values in grid.items() if unseen(s, d)}
+        there = places(datasets, zero_shot, between, verdicts(datasets, cells))
+        boards.append(Board(ZERO_SHOT, tuple(datasets), there))
     return tuple(boards)
 
 
 def places(
-    datasets: Sequence[str], rows: Sequence[Row], comparisons: Sequence[Comparison]
+    datasets: Sequence[str],
+    rows: Sequence[Row],
+    comparisons: Sequence[Comparison],
+    verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Ranges of ranks from verdicts: above is who is better on a shared collection, and worse on none.
+    """Ranges of ranks from verdicts across the collections, those of `verdicts_across`; comparisons: of each of them.
 
-    Systems that share no collection are in no order, so a missing cell widens a range and never moves it.
+    Systems that share no collections are in no order, so a missing cell widens a range and never moves it.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     systems = list(dict.fromkeys(system for _, system in means))
-    verdicts: dict[tuple[str, str], list[str]] = {}
-    for comparison in comparisons:
-        for pair in comparison.pairs:
-            verdicts.setdefault((pair.second, pair.first), []).append(pair.verdict)
-            verdicts.setdefault((pair.first, pair.second), []).append(pair.reversed.verdict)
+    on_each: dict[str, list[str]] = {system: [] for system in systems}
+    for pair in (pair for comparison in comparisons for pair in comparison.pairs):
+        on_each[pair.second].append(pair.verdict)
+        on_each[pair.first].append(pair.reversed.verdict)
     ranked = []
     for system in systems:
-        against = [verdicts.get((system, other), []) for other in systems if other != system]
-        above = sum("worse" in of and "better" not in of for of in against)
-        below = sum("better" in of and "worse" not in of for of in against)
-        every = [verdict for of in against for verdict in of]
+        against = [verdicts.get((system, other), "") for other in systems if other != system]
+        above, below, every = against.count("worse"), against.count("better"), on_each[system]
         own = [means[d, system] for d in datasets if (d, system) in means]
         mean = sum(own) / len(own) if len(own) == len(datasets) else None
         better, worse = every.count("better"), every.count("worse")
@@ -386,9 +443,10 @@ def _range(best: int, worst: int) -> str:
 def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
     lead = (
         f"Every score by {site.measure} was computed again from rankings. A rank is a range: a system is above another "
-        "one where it is better on a collection that both have, and worse on none (permutation tests, Holm over the "
-        "pairs of a collection). Systems that share no collection are in no order. A mean stands only where a system "
-        "has every collection of the filter."
+        "one if it is better across the collections of the filter that both have, two at least, or on the only one "
+        "(permutation tests, Holm over all pairs), as weir compare says. Better, level and worse count single "
+        "collections, whose verdicts are corrected within each alone. A mean stands only where a system has every "
+        "collection of the filter. Equal rankings are one system, whatever it is called."
     )
     if any(board.filter == ZERO_SHOT for board in site.boards):
         lead += (
@@ -431,8 +489,10 @@ def _rows(
     lines = []
     for row in rows:
         one = standing.get(row.system)
-        rank = _cell("") if one is None else _cell(_range(one.best, one.worst), value=one.best)
-        ends = f"{short_score(row.low)}–{short_score(row.high)}"
+        rank = _cell("")
+        if one is not None and one.best is not None and one.worst is not None:
+            rank = _cell(_range(one.best, one.worst), value=one.best)
+        ends = "–" if math.isnan(row.low) else f"{short_score(row.low)}–{short_score(row.high)}"
         cells = (
             _cell(short_score(row.mean), True, row.mean),
             _cell(ends, True),
