@@ -67,6 +67,7 @@ from weir.systems import factorial as factorial
 from weir.systems import parse_system as parse_system
 from weir.systems import system as system
 from weir.systems.fused import rrf as rrf
+from weir.systems.lexical.analyzer import add_analyzer as add_analyzer
 
 from . import labels as labels
 from . import measures as measures

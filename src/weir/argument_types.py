@@ -96,7 +96,7 @@ class _Parameter:
 
     @cached_property
     def fast(self) -> Container[type]:
-        """Types of which every value is taken as it is."""
+        """Types of which every value is taken as it is; classes are added once a value of theirs was taken."""
         names = {name for name, _ in self.types}
         return _Everything() if names & _ANYTHING else {kind for name, kind in _FAST.items() if name in names}
 
@@ -105,6 +105,8 @@ class _Parameter:
         module, names = self.function.__module__, {name for name, _ in self.types}
         for words in self.types:
             if _accepts(value, words, module):
+                if isinstance(self.fast, set) and _is_class(words[0], module):
+                    self.fast.add(type(value))
                 if words[0] == "int":
                     return int(cast("Integral", value))
                 return (
@@ -196,6 +198,14 @@ def _accepts(value: object, words: Words, module: str) -> bool:
         return True
 
 
+def _is_class(name: str, module: str) -> bool:
+    """Whether a type is a class and no protocol: the types of its values say whether they are taken."""
+    if name in _KINDS or name in _ANYTHING:
+        return False
+    found = _class(name, module)
+    return isinstance(found, type) and not getattr(found, "_is_protocol", False)
+
+
 def _is_kind(value: object, name: str) -> bool:
     return name in _KINDS and _KINDS[name][0](value)
 
@@ -212,7 +222,8 @@ def _accepts_element(value: object, words: Words, module: str) -> bool:
     return any(_accepts(value, one, module) for one in _element_types(words[1], module))
 
 
-def _element_types(arguments: Iterable[ast.expr], module: str) -> list[Words]:
+@cache
+def _element_types(arguments: tuple[ast.expr, ...], module: str) -> list[Words]:
     last = [one for one in arguments if not (isinstance(one, ast.Constant) and one.value is Ellipsis)][-1:]
     return [one for node in last for one in _types(node, module)]
 

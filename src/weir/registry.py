@@ -43,9 +43,9 @@ class Registry(Generic[T]):
         self._more = more
         self._points: dict[str, EntryPoint] | None = None
 
-    def add(self, name: str, value: T) -> T:
-        """Register a value under a new name."""
-        if name in self._known:
+    def add(self, name: str, value: T, again: bool = False) -> T:
+        """Register a value under a new name, or again under one that it has."""
+        if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = value
         return value

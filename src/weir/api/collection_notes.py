@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from weir.core.rounding import counted, share
+from weir.core.rounding import counted, one_or_more, share
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.card import lists_shown, metadata_card, queries_shown
@@ -36,6 +36,37 @@ def dataset_notes(
             *collection_notes(one, (), dropped),
         ]
     return [*notes, *construction_notes(datasets, measures, k)]
+
+
+def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
+    """A note for each collection whose language systems analyse as if it were another, with the analyzer to take."""
+    from weir.systems.composite import parts_of
+    from weir.systems.lexical.bm25 import BM25, BM25F
+    from weir.systems.lexical.language import language_of_corpus
+
+    words = {
+        str(part): part.recipe.analysis
+        for one in systems
+        for part in parts_of(one)
+        if isinstance(part, (BM25, BM25F))
+    }
+    notes: list[Note] = []
+    for dataset in datasets if words else ():
+        if dataset.layout.documents is None or (language := language_of_corpus(dataset.corpus)) is None:
+            continue
+        wrong = [name for name, analyzer in words.items() if not language.suits(analyzer)]
+        if wrong:
+            name = language.name.upper() if language.name == "cjk" else language.name.title()
+            made_for = {words[one].language.title() or "texts with spaces between words" for one in wrong}
+            notes.append(
+                Note(
+                    f"{dataset.name} looks like {name} ({language.evidence}), and {', '.join(wrong)} "
+                    f"{one_or_more(len(wrong), 'is', 'are')} made for {', '.join(sorted(made_for))}: "
+                    f'bm25(analyzer="{language.analyzer}")',
+                    "told by a sample of its texts",
+                )
+            )
+    return notes
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:

@@ -178,19 +178,20 @@ def run_shown(
     one folder, whose tables then hold what is finished; on: a cluster, such as "ray". Raises the WeirErrors of the
     parts.
     """
-    from weir.api.collection_notes import dataset_notes
+    from weir.api.collection_notes import dataset_notes, language_notes
     from weir.experiment.experiment import Share
 
     cells = grid.complete(path_of(folder), progress, None if share is None else Share.parse(share), on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
     judged = [one for one in loaded if not one.unjudged]
-    notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None)
+    systems = grid.parsed_systems()
+    notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None) + language_notes(loaded, systems)
     if unjudged := [one.name for one in loaded if one.unjudged]:
         begin = f"weir labels pool {folder} -o pool/ writes a sheet to judge"
         notes.append(
             Note(f"{', '.join(unjudged)}: no judgments, so rankings are kept and nothing is scored; {begin}")
         )
-    elsewhere = len(loaded) * len(grid.parsed_systems()) - len(cells)
+    elsewhere = len(loaded) * len(systems) - len(cells)
     if elsewhere:
         notes.append(
             Note(f"other processes are at work on {elsewhere:,} cells; the tables show what is finished")

@@ -52,20 +52,24 @@ def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
     is_flag=True,
     help="Of a run, lists of documents in rank order without scores, as BIRCO reads them; .json or .pickle.",
 )
+@click.option("--collapse", metavar="SEP|FILE",
+              help="Of passages their documents: the separator in d1#3, or a table of both.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def convert_command(source: Path, target: Path, kind: str | None, lists: bool, quiet: bool) -> None:
+def convert_command(
+    source: Path, target: Path, kind: str | None, lists: bool, collapse: str | None, quiet: bool
+) -> None:
     """Convert rankings or judgments between formats.
 
     The formats are those of the names: .trec (.txt, .run, .qrels), .json, .csv, .tsv, .parquet, .arrow (.feather,
     .ipc), .pickle; .gz or .zst behind any but tables packs the file. Of a pickle nothing is run. Every number survives
     in full. OUT appears whole or not at all; what its format cannot hold is refused, but for a column of origins of
-    judgments, whose loss is said.
+    judgments, whose loss is said. --collapse '#' makes documents of passages, each with the score of its best passage.
     """
     from weir.api.progress import Progress
     from weir.files.write import convert
 
     with Progress(quiet) as progress:
-        conversion = convert(source, target, kind, lists, progress)
+        conversion = convert(source, target, kind, lists, progress, collapse)
     show_tables(conversion.tables())
 
 

@@ -171,6 +171,16 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     )
 
 
+def may_rise(cuts: Int64, score: Float64) -> bool:
+    """Say whether `doubts` of rankings without ranks may hold anything, by three scores of each alone.
+
+    A ranking that rises ends higher than it begins and does not begin with a fall; most rankings must.
+    """
+    first, last = score[cuts[:-1]], score[cuts[1:] - 1]
+    second = score[np.minimum(cuts[:-1] + 1, cuts[1:] - 1)]
+    return bool(2 * np.count_nonzero((first <= second) & (first < last)) > np.count_nonzero(first != last))
+
+
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:

@@ -184,13 +184,20 @@ class Run:
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != own[self.query_of_row()])
 
-    def collapsed(self, parents: Mapping[str, str]) -> Run:
+    def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """The run of the documents that passages are of, each at the place and with the score of its best passage.
 
-        parents: the document of each passage. Raises BadValue for a passage without one, and as `without_self`.
+        parents: the document of each passage; or the separator that stands last between a document and the number of
+        its passage, as in "d1#3", and an identifier without it is a document. Raises BadValue for a passage without a
+        document, a separator in no identifier, and as `without_self`.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
+        if isinstance(parents, str):
+            if not parents or (names and not any(name.rpartition(parents)[0] for name in names)):
+                example = f", such as '{names[0]}'" if names else ""
+                raise BadValue(f"the separator {parents!r} stands in no identifier of a passage{example}")
+            parents = {name: name.rpartition(parents)[0] or name for name in names}
         if orphan := next((name for name in names if name not in parents), None):
             raise BadValue(f"parents name no document of passage '{orphan}'")
         documents = Ids.of(dict.fromkeys(parents[name] for name in names))

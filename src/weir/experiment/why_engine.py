@@ -34,7 +34,7 @@ from weir.experiment.why import (
 )
 from weir.measures import Measure
 from weir.systems.composite import adapted_to
-from weir.systems.lexical.analyzer import Analyzer, analyzers, tokenizer
+from weir.systems.lexical.analyzer import Analyzer, analyzers
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.protocol import LiveIndexed, Retriever
 from weir.systems.remote.live_index import BEST_FIELDS_TIE, Json, LiveIndex, Words
@@ -111,7 +111,7 @@ def _side(system: Retriever, evaluation: Evaluation) -> Side:
     if isinstance(adapted, BM25):
         recipe = adapted.recipe
         run = adapted.index(dataset.corpus).search(evaluation.queries, evaluation.k)
-        words = {recipe.fields: _analysed_by(analyzers.get(recipe.analyzer))}
+        words = {recipe.fields: _analysed_by(recipe.analysis)}
         return Side(str(system), run, evaluation.values(run), _bm25_settings(adapted), words, bm25=adapted)
     if not isinstance(adapted, LiveIndexed):
         raise BadValue(f"{system} is neither an engine that explains its scores nor bm25(...)")
@@ -129,10 +129,9 @@ def _side(system: Retriever, evaluation: Evaluation) -> Side:
 
 def _analysed_by(analyzer: Analyzer) -> Callable[[str], Words]:
     """The words of a text by an analyzer of Weir's."""
-    cut = tokenizer(analyzer.tokenizer)
 
     def words(text: str) -> Words:
-        surface = cut.words(text.lower() if analyzer.lower_text else text)
+        surface = analyzer.words(text)
         return tuple(zip(surface, analyzer.normalise(surface), strict=True))
 
     return words

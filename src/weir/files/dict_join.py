@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weir.core.judged import Groups, Judged, descending_grades
 from weir.core.order import tie_groups, tied, tied_at_end
 from weir.core.qrels import grade_column
-from weir.core.rank_order import order_counts
+from weir.core.rank_order import may_rise, order_counts
 from weir.core.strings import Float64, Ids, Int64, Strings
 from weir.errors import BadValue
 from weir.files.frames import is_columns, small_frame
@@ -107,7 +107,8 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         or _perhaps_exchanged(number, grade_types, score, rankings, listed=rows is not qrels)
     ):
         raise _Unusual
-    if order_counts(np.array([*dict.fromkeys(cuts)]), score).doubts():
+    begins = np.array([*dict.fromkeys(cuts)])
+    if may_rise(begins, score) and order_counts(begins, score).doubts():
         raise _Unusual
     key = -score  # ascending, so that numpy can search it
     if len(key) == cuts[1] * len(rankings) and len(set(map(len, rankings.values()))) == 1:

@@ -23,6 +23,7 @@ from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import atomic_file, is_stream
 from weir.files.column_names import BEIR_HEAD, ORIGIN, WRITTEN
 from weir.files.formats import FORMATS, kind_of_file, named_format
+from weir.files.parents import read_parents
 from weir.files.parsers import written
 from weir.files.paths import path_of
 from weir.files.pickles import pickled_rows
@@ -81,7 +82,8 @@ class Conversion:
 
     target: what was written; kind: run or qrels; queries, rows: how many it holds; lists: whether a run lost its
     scores; repeated: judgments that stood twice and are left out; without_origin: the format that has no place for
-    where judgments come from, "" where nothing is lost.
+    where judgments come from, "" where nothing is lost; passages: how many were returned in the place of the documents,
+    0 where nothing was collapsed.
     """
 
     target: Path
@@ -91,6 +93,7 @@ class Conversion:
     lists: bool = False
     repeated: int = 0
     without_origin: str = ""
+    passages: int = 0
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
@@ -99,6 +102,7 @@ class Conversion:
         """One sentence."""
         if self.kind == "run":
             text = f"a run of {self.queries:,} queries and {self.rows:,} documents returned"
+            text += f", the best of {self.passages:,} passages" if self.passages else ""
         else:
             text = f"{self.rows:,} judgments of {self.queries:,} queries"
         text += "; without their scores" if self.lists else ""
@@ -118,12 +122,15 @@ def convert(
     kind: str | None = None,
     lists: bool = False,
     progress: Callable[[str, int, int], None] = lambda *_: None,
+    collapse: str | None = None,
 ) -> Conversion:
     """Write rankings or judgments in the format of another name; the file appears complete or not at all.
 
     target: of `-`, a pipe or a device without a known ending it is TREC's lines; kind: run or qrels, by default as the
-    columns say; lists: of a run, as `write_run`; progress: is called with what is
-    being done, how much of it, of how much. Raises UnknownName for a name that says no format, BadValue for the file
+    columns say; lists: of a run, as `write_run`; progress: is called with what is being done, how much of it, of how
+    much; collapse: of a run of passages, the separator before the last part of their identifiers, or a table of the
+    document of each (`read_parents`): documents are written, as `Run.collapsed` makes them. Raises UnknownName for a
+    name that says no format, BadValue for the file
     that is read itself and for lists of judgments, and what reading and writing raise.
     """
     form = named_format(target)
@@ -135,17 +142,32 @@ def convert(
     kind = kind or kind_of_file(source)
     if lists and kind == "qrels":
         raise BadValue(f"{source} holds judgments; --lists is about runs")
+    if collapse is not None and kind == "qrels":
+        raise BadValue(f"{source} holds judgments; --collapse is about runs")
+    parents = None if collapse is None else _parents(collapse)
     progress(f"reading {source.name}", 0, 1)
     written_rows = partial(progress, f"writing {target.name}")
     if kind == "run":
         run = read_run(source)
+        passages = 0 if parents is None else len(run.doc)
+        run = run if parents is None else run.collapsed(parents)
         write_run(run, target, written_rows, lists=lists)
-        return Conversion(target, kind, len(run.queries), len(run.doc), lists)
+        return Conversion(target, kind, len(run.queries), len(run.doc), lists, passages=passages)
     qrels, repeated = read_qrels_counted(source)
     write_qrels(qrels, target, written_rows)
     name, rows = ("trec", True) if form is None else (form.name, form.rows)
     without = name if qrels.origin is not None and (name == "trec" or not rows) else ""
     return Conversion(target, kind, len(qrels.queries), len(qrels.doc), False, repeated, without)
+
+
+def _parents(collapse: str) -> dict[str, str] | str:
+    """A table where a file of that name is here or the text is a path or a name of a table, else the separator."""
+    named = any(collapse.endswith(ending) for ending in (".tsv", ".csv", ".txt", *PACKED))
+    return (
+        read_parents(path_of(collapse))
+        if named or "/" in collapse[1:] or Path(collapse).is_file()
+        else collapse
+    )
 
 
 def _write(

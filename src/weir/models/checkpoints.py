@@ -45,7 +45,8 @@ class ModelCard:
     document_prompt: as the makers say; None leaves it to the checkpoint's own files. max_query, max_document:
     tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
     vector; parameters in millions. package, package_folder: a Python package that carries the checkpoint.
-    trained_on: collections on whose judgments it was trained; () where no source says it.
+    trained_on: collections on whose judgments it was trained; () where no source says it. family: words that names of
+    models with the same prompts have; a word after a minus is one that they lack.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ModelCard:
     package_folder: str = ""
     notes: str = ""
     trained_on: tuple[str, ...] = ()
+    family: str = ""
 
     @property
     def packaged(self) -> bool:
@@ -101,6 +103,39 @@ def find_card(name: str) -> ModelCard | None:
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
+
+
+def of_family(name: str) -> ModelCard | None:
+    """The card whose family a model's name, or the last two parts of its path, belongs to; None for none.
+
+    Of several, the one with the most words.
+    """
+    parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
+    words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
+    wanted = {c: c.family.split() for c in _cards().values() if c.family}
+    members = [
+        (len(family), c)
+        for c, family in wanted.items()
+        if all((word.removeprefix("-") in words) != word.startswith("-") for word in family)
+    ]
+    return max(members, key=lambda member: member[0])[1] if members else None
+
+
+def without_prompts_note(model: str) -> str:
+    """What to say of a model that encodes without prompts although others of its family have them; "" for none."""
+    relative = find_card(model) or of_family(model)
+    prompts = relative and {
+        name: getattr(relative, name)
+        for name in ("query_prompt", "document_prompt")
+        if getattr(relative, name)
+    }
+    if relative is None or not prompts:
+        return ""
+    given = ", ".join(f"{name}={prompt!r}" for name, prompt in prompts.items())
+    return (
+        f"'{model}' runs without prompts, and models such as {relative.hub} are trained with them: give "
+        f"{given}, or what its makers say"
+    )
 
 
 TRAINING_RECORD = "weir-training.json"
@@ -771,6 +806,8 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
         notes = [
             f"'{encoder.model}' declares prompts ({texts}) and none is used; its scores may be lower than published"
         ]
+    elif not declared and encoder.query_prompt is None and encoder.document_prompt is None:
+        notes = [note for note in [without_prompts_note(encoder.model)] if note]
     return EncoderRecipe(
         model=encoder.model,
         document=document,

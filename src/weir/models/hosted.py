@@ -24,7 +24,7 @@ from weir.errors import BadValue, FormatError, ServiceError, StoreError
 from weir.files.atomic import write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
-from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve
+from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve, without_prompts_note
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
 from weir.models.prompts import shortened
 from weir.registry import Registry
@@ -464,6 +464,10 @@ class Hosted:
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))
         name = (self.model, self.address, key.variable)
         if name not in budget.clients:
+            if not (self.query_prompt or self.document_prompt or self.provider.kinds):
+                note = without_prompts_note(self.model)
+                if note:
+                    warnings.warn(note, stacklevel=2)
             bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
             metered = MeteredClient(key, bounds, clock or Clock(), budget.spent)
             budget.clients[name] = EmbeddingClient(self.provider, url, metered)

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
+from weir.argument_types import checked
 from weir.core.strings import Bytes
 from weir.errors import BadValue, UnknownName, require
+from weir.files.text_files import read_bytes
 from weir.registry import Registry
 
 # ----------
@@ -275,11 +279,89 @@ def _matching(pattern: str) -> NDArray[np.bool_]:
 
 
 # ----------
+# Scripts that leave no space between words: overlapping pairs of characters.
+
+
+_WIDE = re.compile("[\uff01-\uff5e\uff61-\uff9f]+")
+_CJK = re.compile(
+    "(?:[\u1100-\u11ff\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b"
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3131-\u318e\u31f0-\u31ff\u3400-\u4db5\u4e00-\u9fef"
+    "\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7c6\ud7cb-\ud7fb\uf900-\ufa6d\ufa70-\ufad9\uff66-\uff9d"
+    "\U00020000-\U0002a6d6\U0002a700-\U0002b734\U0002b740-\U0002b81d\U0002b820-\U0002cea1\U0002ceb0-\U0002ebe0"
+    "\U0002f800-\U0002fa1d][\u0300-\u036f\u3099\u309a\ufe00-\ufe0f\uff9e\uff9f]*)+"
+)
+# What stands in no word; a full-width comma may stand between digits.
+_CJK_BREAK = re.compile(
+    "[\\s\u3000-\u3003\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff1f\u2026]+|(?<=[\u3041-\u3096\u30a1-\u30fa\u30fc-\u9fff])\uff0c"
+)
+_RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9fe\uaa60-\uaa7f]+")
+# A letter with the signs above and below it, and letters stacked under it (Khmer, Burmese).
+_CLUSTER = re.compile(
+    ".[{0}]*(?:[\u1039\u17d2].[{0}]*)*".format(
+        "\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece\u102b-\u1038\u103a-\u103e\u1056-\u1059\u17b4-\u17d1\u17d3"
+    )
+)
+
+
+def _pairs(units: list[str]) -> list[str]:
+    """Each unit with the next one; a single one by itself."""
+    return [a + b for a, b in pairwise(units)] or units
+
+
+def cjk_bigrams(text: str) -> list[str]:
+    """Words as Lucene's StandardTokenizer cuts them, Han, kana and Hangul in pairs of neighbouring characters.
+
+    Full-width letters and half-width kana become the usual ones. As CJKWidthFilter and CJKBigramFilter of Lucene.
+    """
+    terms: list[str] = []
+    for part in _CJK_BREAK.split(text):
+        terms += _pairs([*_usual_width(part)]) if _CJK.fullmatch(part) else _cjk_words(part)
+    return terms
+
+
+def _cjk_words(text: str) -> list[str]:
+    """As `cjk_bigrams`, through the tokenizer: for whatever stands between other letters too."""
+    terms: list[str] = []
+    units: list[str] = []
+    last = 0
+    for start, end in tokenizer("uax29").spans(text):
+        word = _usual_width(text[start:end])
+        cjk = _CJK.fullmatch(word) is not None
+        if units and not (cjk and start == last):
+            terms += _pairs(units)
+            units = []
+        if cjk:
+            units += word
+        else:
+            terms.append(word)
+        last = end
+    return terms + _pairs(units)
+
+
+def _usual_width(text: str) -> str:
+    return _WIDE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+
+
+def thai_bigrams(text: str) -> list[str]:
+    """Words of UAX #29, those of Thai, Lao, Khmer and Burmese in pairs of neighbouring syllable parts.
+
+    A part is a letter with the signs above and below it. No dictionary finds words, as those of ICU and Lucene do.
+    """
+    terms: list[str] = []
+    for word in tokenizer("uax29").words(text):
+        terms += _pairs(_CLUSTER.findall(word)) if _RUN.fullmatch(word) else [word]
+    return terms
+
+
+# ----------
 # Analyzers, named by what they reproduce.
 
 
 APOSTROPHES = ("'", "\u2019", "\uff07")
 POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
+
+
+OWN = "own, version "
 
 
 @dataclass(frozen=True)
@@ -293,6 +375,8 @@ class Analyzer:
     stopwords: name of the list of words that are dropped (see `stopword_list`), or None.
     stemmer: "lucene-porter", a Snowball language, or None.
     reproduces: the tool, and the class in it, whose terms these are.
+    cut: a function that cuts the text in the place of the tokenizer, and cut_version what stands for it in keys.
+    dropped: words that are dropped beside those of the list.
     """
 
     name: str
@@ -303,11 +387,36 @@ class Analyzer:
     lower_words: bool = False
     stopwords: str | None = None
     stemmer: str | None = None
+    cut: Callable[[str], list[str]] | None = None
+    cut_version: str = ""
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def language(self) -> str:
+        """The language that it is made for, as Snowball calls it; "" for any."""
+        if self.stemmer in (LUCENE_PORTER, "porter") or self.stopwords == "english-33":
+            return "english"
+        return (self.stemmer or "").removesuffix("_porter")
+
+    @property
+    def own(self) -> bool:
+        """Whether `add_analyzer` made it."""
+        return self.cut_version.startswith(OWN)
 
     def tokens(self, text: str) -> list[str]:
         """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
-        words = tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
-        return [term for term in self.normalise(words) if term]
+        return [term for term in self.normalise(self.words(text)) if term]
+
+    def words(self, text: str) -> list[str]:
+        """The words into which a text is cut, in order; raises BadValue for a function that gives no such words."""
+        if self.cut is None:
+            return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
+        words = self.cut(text)
+        if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
+            raise BadValue(f"analyzer '{self.name}' gave {words!r:.80}; expected a list of texts, none empty")
+        if any("\n" in word for word in words):
+            raise BadValue(f"analyzer '{self.name}' gave a term with a line end; leave it out")
+        return words
 
     def normalise(self, words: list[str]) -> list[str]:
         """The term of each word that the tokenizer cut, "" for one that is dropped.
@@ -325,8 +434,8 @@ class Analyzer:
         elif self.lower_text:  # done already on the plain path; the compiled one leaves it to here
             words = words.lower()
         terms = words.split("\n")
-        if self.stopwords is not None:
-            dropped = stopword_list(self.stopwords)
+        if self.stopwords is not None or self.dropped:
+            dropped = self.dropped | (stopword_list(self.stopwords) if self.stopwords else frozenset())
             terms = ["" if w in dropped else w for w in terms]
         return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
@@ -335,7 +444,7 @@ class Analyzer:
         described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             described["lowercase"] = "str.lower of the whole text"
-        described["tokenizer"] = tokenizer_tables(self.tokenizer)
+        described["tokenizer"] = self.cut_version if self.cut else tokenizer_tables(self.tokenizer)
         if self.possessive:
             described["possessive"] = "final 's dropped"
         if self.lower_words:
@@ -343,6 +452,8 @@ class Analyzer:
         described["stopwords"] = described["stemmer"] = "none"
         if self.stopwords is not None:
             described["stopwords"] = f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords)))}"
+        if self.dropped:
+            described["dropped"] = " ".join(sorted(self.dropped))
         if self.stemmer is not None:
             try:
                 described["stemmer"] = f"{self.stemmer}, PyStemmer {metadata.version('PyStemmer')}"
@@ -382,6 +493,22 @@ for _analyzer in (
         stemmer="english",
     ),
     Analyzer("whitespace", "Python's str.split", "whitespace"),
+    Analyzer(
+        "cjk-bigrams",
+        "Lucene 9 CJKAnalyzer without its English stop words",
+        "lines",
+        lower_words=True,
+        cut=cjk_bigrams,
+        cut_version=f"pairs of Han, kana and Hangul characters, {tokenizer_tables('uax29')}",
+    ),
+    Analyzer(
+        "thai-bigrams",
+        "UAX #29 words, Thai, Lao, Khmer and Burmese in pairs of letters with their signs",
+        "lines",
+        lower_words=True,
+        cut=thai_bigrams,
+        cut_version=f"pairs of letters with their signs, {tokenizer_tables('uax29')}",
+    ),
     *(
         Analyzer(
             f"snowball-{language}",
@@ -394,3 +521,45 @@ for _analyzer in (
     ),
 ):
     analyzers.add(_analyzer.name, _analyzer)
+
+
+@checked
+def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) -> Analyzer:
+    """Register an analyzer of one's own, which bm25(analyzer=NAME) then takes; returns it.
+
+    function: the terms of a text in order, none empty or with a line end. version: what stands for the function in
+    keys of results: change it whenever terms change. A name of one's own may be registered again. Raises BadValue for
+    a name of Weir's.
+    """
+    if not name or not version:
+        raise BadValue(
+            "an analyzer needs a name and a version, such as add_analyzer('mine', function, version='1')"
+        )
+    own = Analyzer(
+        name, "a function of one's own", "lines", cut=function, cut_version=f"own, version {version}"
+    )
+    if name in analyzers and not analyzers.get(name).own:
+        raise BadValue(f"'{name}' is an analyzer of Weir's; choose another name")
+    return analyzers.add(name, own, again=True)
+
+
+STOPWORDS_BYTES = 1 << 20
+
+
+def read_stopwords(path: str) -> frozenset[str]:
+    """The words of a file of one's own, lowercased: one a line, or several; what follows | or # is a comment.
+
+    Raises BadValue for a file that is not there, too large, empty or no UTF-8.
+    """
+    raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
+    if len(raw) > STOPWORDS_BYTES:
+        raise BadValue(f"{path}: more than {STOPWORDS_BYTES:,} bytes; expected stop words, one a line")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadValue(f"{path}: stop words that are no UTF-8; save the file as UTF-8") from None
+    lines = (re.split(r"[|#]", line)[0] for line in text.splitlines())
+    words = frozenset(word.lower() for line in lines for word in line.split())
+    if not words:
+        raise BadValue(f"{path}: no stop words; expected a word a line")
+    return words

@@ -22,7 +22,7 @@ from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.search import Impacts
 from weir.systems.compose import shown, then
-from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.analyzer import Analyzer, analyzers, read_stopwords
 from weir.systems.lexical.inversion import (
     BATCH_BYTES,
     Blocks,
@@ -74,7 +74,8 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 class BM25Preset:
     """Everything that moves a BM25 score.
 
-    analyzer: see weir.systems.lexical; k1, b: saturation and length normalisation; lengths: "byte" stores document
+    analyzer: see weir.systems.lexical; stopwords: a file of words that are dropped before stemming, see
+    `read_stopwords`; k1, b: saturation and length normalisation; lengths: "byte" stores document
     lengths in one byte as Lucene does, "exact" keeps them; fields: the views that are indexed, each with
     statistics of its own; tie_breaker: None adds the scores of the fields; a number takes the best field
     and that share of the others (Elasticsearch's best_fields). In all of them the idf is
@@ -88,6 +89,13 @@ class BM25Preset:
     lengths: Lengths = "byte"
     fields: tuple[str, ...] = ("title text",)
     tie_breaker: float | None = None
+    stopwords: str | None = None
+
+    @property
+    def analysis(self) -> Analyzer:
+        """What turns texts into terms; raises UnknownName, BadValue for stop words that cannot be read."""
+        words = analyzers.get(self.analyzer)
+        return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
 
 PRESETS: dict[str, BM25Preset] = {
@@ -227,7 +235,7 @@ def weighed_on_disk(
     ptr, vocabularies, forward = np.zeros(1, np.int64), list[Strings](), None
     for number, (view, weight) in enumerate(weights):
         spool = Spool(files, f"field{number}", blocks, f"field{number}", count_type(corpus, view))
-        table = TermTable(analyzers.get(recipe.analyzer), spool.terms)
+        table = TermTable(recipe.analysis, spool.terms)
         spool.fill(corpus, view, table, context.for_part(2 * number, 2 * len(weights)).progress, keep_terms)
         length = spool.lengths
         source = BlockSource(blocks, spool.frequencies(), spool.block, spool.block_files, spool.count)
@@ -320,14 +328,18 @@ LARGEST_K1 = 1e6
 """Scores are computed in single precision, where larger ones leave nothing of a frequency."""
 
 
+OVERRIDES = ("k1", "b", "analyzer", "lengths", "stopwords")
+"""Settings of bm25 that stand for those of its preset."""
+
+
 @SYSTEMS.register("bm25")
 @dataclass(frozen=True)
 class BM25:
     """BM25 ranking; a preset names the tool it reproduces, settings override the preset.
 
     preset: "lucene" (Anserini's flat index, the default), "lucene-multifield", "elastic", "bm25s";
-    k1, b, analyzer, lengths: see BM25Preset; None takes the preset's; fields: what is searched, a list of fields or
-    views ("title text" is one field), each with statistics of its own, or what the score of each counts,
+    k1, b, analyzer, lengths, stopwords: see BM25Preset; None takes the preset's; fields: what is searched, a list of
+    fields or views ("title text" is one field), each with statistics of its own, or what the score of each counts,
     {"title": 3, "text": 1}: scores are added, or the best taken, as the preset does. Source: Robertson et al. 1994;
     Lucene BM25Similarity; Kamphuis et al. 2020 on the variants. Raises UnknownName or BadValue.
     """
@@ -338,12 +350,13 @@ class BM25:
     analyzer: str | None = None
     lengths: Lengths | None = None
     fields: FieldSettings | None = None
+    stopwords: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str) or self.preset not in PRESETS:
             raise UnknownName("BM25 preset", str(self.preset), PRESETS)
         preset = PRESETS[self.preset]
-        for name in ("k1", "b", "analyzer", "lengths"):
+        for name in OVERRIDES:
             value = getattr(self, name)
             if name in ("k1", "b") and type(value) is int and abs(value) <= LARGEST_K1:
                 object.__setattr__(self, name, float(value))
@@ -362,7 +375,7 @@ class BM25:
     def recipe(self) -> BM25Preset:
         """The preset with the overrides applied."""
         preset = PRESETS[self.preset]
-        overrides = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        overrides = {n: getattr(self, n) for n in OVERRIDES}
         fields = preset.fields if self.fields is None else names_of(self.weights)
         return replace(preset, **{n: v for n, v in overrides.items() if v is not None}, fields=fields)
 
@@ -374,7 +387,7 @@ class BM25:
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def __str__(self) -> str:
-        own: dict[str, object] = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        own: dict[str, object] = {n: getattr(self, n) for n in OVERRIDES}
         own["fields"] = None if self.fields is None else written(self.weights)
         preset: list[object] = [] if self.preset == "lucene" else [self.preset]
         return called("bm25", preset, {n: v for n, v in own.items() if v is not None})
@@ -386,9 +399,9 @@ class BM25:
         return {
             "system": str(self),
             "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
-            **asdict(recipe),
+            **{name: value for name, value in asdict(recipe).items() if name != "stopwords"},
             **weighted,
-            "analysis": analyzers.get(recipe.analyzer).describe(),
+            "analysis": recipe.analysis.describe(),
             "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
         }
 
@@ -424,7 +437,7 @@ class BM25:
         for group in groups:
             postings_of_fields = list[Field]()
             for view, weight in group:
-                table = TermTable(analyzers.get(recipe.analyzer))
+                table = TermTable(recipe.analysis)
                 batches = analysed(table, corpus, view, context.progress)
                 postings_of_fields.append(weighed(table, batches, recipe, order, keep_terms, weight))
             parts.append(assembled(postings_of_fields, order))
@@ -454,7 +467,7 @@ class BM25Searcher:
     @cached_property
     def tables(self) -> tuple[tuple[TermTable, ...], ...]:
         """The vocabularies of each part's fields, ready to look words up."""
-        words = analyzers.get(self.system.recipe.analyzer)
+        words = self.system.recipe.analysis
         return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
 
     @checked
@@ -487,7 +500,7 @@ class BM25Searcher:
 
 def check_recipe(system: str, recipe: BM25Preset) -> None:
     """Raise BadValue, naming the system, for settings out of range; UnknownName for an analyzer that is none."""
-    analyzers.get(recipe.analyzer)
+    _ = recipe.analysis  # raises
     if not (isinstance(recipe.k1, float) and 0 <= recipe.k1 <= LARGEST_K1):
         raise BadValue(f"{system}: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
     if not (isinstance(recipe.b, float) and 0 <= recipe.b <= 1):
@@ -511,10 +524,10 @@ class BM25F:
     """BM25 over fields: occurrences are normalised by the length of their field, weighted, added up, and saturate once.
 
     fields: the weight of each field, {"title": 3, "text": 1}, or a list of fields that weigh 1; k1: saturation; b: how
-    much the length of a field counts, a number for all or {"title": 0.3, "text": 0.75}; analyzer, lengths: as bm25's.
-    A term adds idf * w / (k1 + w), where w sums weight * tf / (1 - b + b * length / average) over the fields, average
-    is over the documents that have the field, and idf counts documents that hold the term in any of them. Source:
-    Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
+    much the length of a field counts, a number for all or {"title": 0.3, "text": 0.75}; analyzer, lengths, stopwords:
+    as bm25's. A term adds idf * w / (k1 + w), where w sums weight * tf / (1 - b + b * length / average) over the
+    fields, average is over the documents that have the field, and idf counts documents that hold the term in any of
+    them. Source: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
     """
 
     fields: FieldSettings = ("text", "title")
@@ -522,6 +535,7 @@ class BM25F:
     b: float | Mapping[str, float] | FieldNumbers = DEFAULT.b
     analyzer: str = DEFAULT.analyzer
     lengths: Lengths = DEFAULT.lengths
+    stopwords: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", field_weights(NAME, self.fields))
@@ -536,7 +550,10 @@ class BM25F:
     @property
     def recipe(self) -> BM25Preset:
         """Its settings but for b, which fields may have each of their own."""
-        return BM25Preset("", self.analyzer, self.k1, DEFAULT.b, self.lengths, names_of(self.weights))
+        names = names_of(self.weights)
+        return BM25Preset(
+            "", self.analyzer, self.k1, DEFAULT.b, self.lengths, names, stopwords=self.stopwords
+        )
 
     @property
     def weights(self) -> FieldNumbers:
@@ -549,7 +566,7 @@ class BM25F:
 
     def __str__(self) -> str:
         b = self.b if isinstance(self.b, float) else dict(self.b)
-        own: dict[str, object] = {"k1": self.k1, "b": b, "analyzer": self.analyzer, "lengths": self.lengths}
+        own: dict[str, object] = {"b": b} | {name: getattr(self, name) for name in OVERRIDES if name != "b"}
         own = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
         fields = written(self.weights)
         return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | own)
@@ -562,7 +579,7 @@ class BM25F:
             "k1": self.k1,
             "lengths": self.lengths,
             "idf": "ln(1 + (N - df + 0.5) / (df + 0.5)), a document counted once",
-            "analysis": analyzers.get(self.analyzer).describe(),
+            "analysis": self.recipe.analysis.describe(),
             "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search", NAME)},
         }
 
@@ -586,7 +603,7 @@ class BM25F:
             return self.open(corpus, context)
         if context.folder is None:
             require_memory_for(corpus)
-        table = TermTable(analyzers.get(self.analyzer))
+        table = TermTable(self.recipe.analysis)
         forwards, columns = list[Pairs](), list[Int64]()
         for number, (name, _) in enumerate(weights):
             part = context.for_part(number, len(weights))
@@ -631,7 +648,7 @@ class BM25F:
             Spool(files, f"field{number}", blocks, "all", count_type(corpus, name))
             for number, (name, _) in enumerate(weights)
         ]
-        table = TermTable(analyzers.get(self.analyzer), spools[0].terms)
+        table = TermTable(self.recipe.analysis, spools[0].terms)
         for number, (spool, (name, _)) in enumerate(zip(spools, weights, strict=True)):
             spool.fill(corpus, name, table, context.for_part(number, parts).progress)
         lengths = [spool.lengths for spool in spools]

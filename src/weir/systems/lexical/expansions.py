@@ -29,7 +29,6 @@ from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
 from weir.systems.learned_sparse import VIEW, stored_terms
-from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, assembled, weighed
 from weir.systems.lexical.inverted_index import save_index_of, tie_order
 from weir.systems.lexical.rm3 import RM3, RM3Searcher
@@ -379,7 +378,7 @@ class DeepCT:
         weights, costs = stored_terms(loaded, corpus, self.view, context)
         words = Words.of(loaded)
         recipe = self.system.recipe
-        table, order = TermTable(analyzers.get(recipe.analyzer)), tie_order(corpus)
+        table, order = TermTable(recipe.analysis), tie_order(corpus)
 
         def batches() -> Iterator[tuple[Int64, Int32]]:
             for _, _, (ptr, rows) in weights.blocks(BLOCK_TOKENS):

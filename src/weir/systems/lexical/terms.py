@@ -329,7 +329,7 @@ class TermTable:
         pieces = []
         with self._lock:
             for piece in _slices(texts, PIECE_BYTES):
-                some = self._lowered(piece)
+                some = self._prepared(piece)
                 most = int(some.ptr[-1] - some.ptr[0])  # a word takes a byte at least
                 if most > len(self._scratch):
                     self._scratch = np.empty(max(most, FIRST_SCRATCH), np.int32)
@@ -368,8 +368,13 @@ class TermTable:
         self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
         self._term_of = np.concatenate([self._term_of[:first_new], numbers])
 
-    def _lowered(self, texts: Strings) -> Strings:
-        """Texts whose lowercase depends on more than one character, lowercased; the others as they are."""
+    def _prepared(self, texts: Strings) -> Strings:
+        """Texts whose lowercase depends on more than one character, lowercased; the others as they are.
+
+        What a function of the analyzer cuts comes as its words, one a line.
+        """
+        if self.analyzer.cut is not None:
+            return Strings.of(["\n".join(self.analyzer.words(text)) for text in texts.tolist()])
         if not self.analyzer.lower_text:
             return texts
         raw = texts.data[int(texts.ptr[0]) : int(texts.ptr[-1])].tobytes()

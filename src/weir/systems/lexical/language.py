@@ -1,0 +1,120 @@
+"""The language of texts, as far as an analyzer depends on it: by their letters, and by their commonest words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from weir.core.corpus import Corpus
+from weir.core.rounding import share
+from weir.systems.lexical.analyzer import Analyzer, analyzers
+
+SCRIPTS = {
+    "cjk": "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff",
+    "thai": "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff",
+    "russian": "\u0400-\u052f",
+    "arabic": "\u0600-\u077f\u08a0-\u08ff",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "hindi": "\u0900-\u097f",
+    "armenian": "\u0531-\u058f",
+    "tamil": "\u0b80-\u0bff",
+    "another script": "\u0590-\u05ff\u0700-\u08ff\u0980-\u0b7f\u0c00-\u0dff\u0f00-\u0fff\u10a0-\u10ff\u1200-\u139f",
+}
+"""Letters -> the language whose analyzer suits most texts of them."""
+WORDS = {
+    "english": "the of and to in is that for it with was are as this from by",
+    "german": "der die und das ist nicht den von mit ein eine zu im auf für dem des sich werden sind",
+    "french": "le la les des et est une du dans que pour qui sur pas au par sont ou",
+    "spanish": "el la los las de que en un una por con para del es se como más",
+    "italian": "il di che la è un una per non con del della sono gli dei nel le",
+    "portuguese": "que de do da em um para com não uma os no na por dos das mais ao",
+    "catalan": "el la els les de que en un una per amb és del no dels ha",
+    "dutch": "de het een van en is dat niet op te zijn met voor die aan wordt",
+    "swedish": "och att det som en är på för av med den till inte har ett kan",
+    "norwegian": "og det er på til som en av for at med ikke har den et kan",
+    "danish": "og det er at en til af på for som med den ikke har de et",
+    "finnish": "ja on ei se että oli mutta kuin hän ovat tai joka myös ole",
+    "polish": "w na z nie się do że jest to jak od po za oraz przez są",
+    "czech": "na se je že do ve jako pro by ale jsou od byl při",
+    "romanian": "și în de la cu nu este din care un pentru mai sunt sau",
+    "hungarian": "az és hogy nem is egy volt meg ez csak de mint vagy van",
+    "turkish": "ve bir bu için de da ile çok olarak daha ne gibi olan ya",
+    "indonesian": "yang dan di dengan untuk dari ini itu pada tidak dalam adalah ke akan",
+}
+"""Common words of languages that Snowball has a stemmer for."""
+MOST_LETTERS = 0.5
+FEWEST_WORDS = 30
+COMMON_SHARE = 0.08
+"""Share of words that are common ones of a language, from which texts are taken to be in it."""
+TIMES_MORE = 1.5
+SAMPLED, TEXT_LETTERS = 200, 1000
+PIECES = 20
+_LETTERS = {name: re.compile(f"[{letters}]") for name, letters in SCRIPTS.items()}
+_COMMON = {name: frozenset(words.split()) for name, words in WORDS.items()}
+_LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True)
+class Language:
+    """The language of some texts.
+
+    evidence: what told it; analyzer: the one that suits it. A script of many languages has the name of one of them.
+    """
+
+    name: str
+    evidence: str
+    analyzer: str
+
+    def suits(self, analyzer: Analyzer) -> bool:
+        """Whether an analyzer is made for it, or for any language written in its way."""
+        if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
+            return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
+        return analyzer.language in ("", self.name)
+
+
+def language_of(texts: Iterable[str]) -> Language | None:
+    """The language of texts; None where too few of their letters or words tell it."""
+    joined = " ".join(texts).lower()
+    by_script = {name: len(pattern.findall(joined)) for name, pattern in _LETTERS.items()}
+    foreign = sum(by_script.values())
+    letters = foreign + len(_LATIN.findall(joined))
+    script = max(by_script, key=lambda name: by_script[name])
+    if letters and by_script[script] > MOST_LETTERS * letters:
+        if script == "arabic" and re.search("[\u067e\u0686\u0698\u06a9\u06af\u06cc]", joined):
+            script = (
+                "persian" if not re.search("[\u0679\u0688\u0691\u06ba\u06d2]", joined) else "another script"
+            )
+        if script == "russian" and re.search("[\u0456\u0457\u0454\u0491\u045e]", joined):
+            script = "another script"  # Ukrainian, Belarusian
+        analyzer = f"{script}-bigrams" if script in ("cjk", "thai") else f"snowball-{script}"
+        analyzer = analyzer if analyzer in analyzers else "lucene-standard"
+        return Language(script, f"{share(foreign / letters, 0)} of the letters are not Latin", analyzer)
+    words = Counter(_WORD.findall(joined))
+    total = words.total()
+    counts = {name: sum(words[word] for word in common) for name, common in _COMMON.items()}
+    best = max(counts, key=lambda name: counts[name])
+    if total < FEWEST_WORDS or counts[best] < COMMON_SHARE * total:
+        return None
+    if best != "english" and counts[best] < TIMES_MORE * counts["english"]:
+        return None
+    return Language(
+        best,
+        f"{share(counts[best] / total, 0)} of the words are common {best.title()} ones",
+        f"snowball-{best}",
+    )
+
+
+def language_of_corpus(corpus: Corpus) -> Language | None:
+    """The language of a collection by texts from all parts of it; see `language_of`."""
+    step = max(1, len(corpus) // PIECES)
+    texts: list[str] = []
+    for start in range(0, len(corpus), step):
+        views: Sequence[str] = corpus.view(
+            "title text", start, min(start + SAMPLED // PIECES, len(corpus))
+        ).tolist()
+        texts += [text[:TEXT_LETTERS] for text in views]
+    return language_of(texts)
