@@ -123,7 +123,7 @@ def test_chunks_are_the_documents_where_their_identifiers_alone_tell_rows_apart(
         report = imported(tmp_path, "chunks.jsonl", lines(*fields))
         assert documents_of(tmp_path / "out") == [f"c{n}" for n in range(9)]
         assert (
-            "chunk_id identifies the documents; doc_id, which repeats, is kept as metadata"
+            "chunk_id identifies the documents; kept as metadata, since values repeat: doc_id"
             in report.lines()[0]
         )
     with pytest.raises(BadValue, match="chunk_id and doc_id could each be the doc"):

@@ -102,15 +102,25 @@ def test_bad_lines_are_named(tmp_path: Path, engine: str, line: str, said: str) 
 
 
 @ENGINES
-def test_a_remark_may_follow_the_tag_and_nothing_else(tmp_path: Path, engine: str) -> None:
+def test_a_remark_or_text_may_follow_the_tag_and_no_second_row(tmp_path: Path, engine: str) -> None:
     path = write(tmp_path / "r.trec", "q Q0 a 1 2 t # more 1 2\nq Q0 b 2 1 t #more\nq q0 c 3 0.5\n")
     assert read_run(path, engine=engine).to_dict() == {"q": {"a": 2.0, "b": 1.0, "c": 0.5}}
     path.write_text(path.read_text() + "q Q0 my c 3 0.5 t # more junk\n")
     with pytest.raises(FormatError, match=r"line 4: found 10 columns"):
         read_run(path, engine=engine)
-    path.write_text("q Q0 a 1 2 t\nq Q0 b 2 1 t more\n")
-    with pytest.raises(FormatError, match=r"line 2: found 7 columns .* a remark that begins with #"):
-        read_run(path, engine=engine)
+    # trec_eval's own tests have text after the tag.
+    path.write_text("# Q0 Q0\nq Q0 a 1 2 STANDARD more junk at the end\nq Q0 b 2 1 BM25 k1=0.9\n")
+    assert read_run(path, engine=engine).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
+    for line in (
+        "q 0 b 2 1 t more",
+        "q Q0 my 3 3 1.0 t",
+        "q Q0 b 2 1 tr Q0 c 1 2 t",
+        "q Q0 b 2 1 t r Q0",
+        "q Q0 b 2 1 t q0 #",
+    ):
+        path.write_text(f"q Q0 a 1 2 t\n{line}\n")
+        with pytest.raises(FormatError, match=r"line 2: found \d+ columns .* a remark that begins with #"):
+            read_run(path, engine=engine)
 
 
 @ENGINES

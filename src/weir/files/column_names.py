@@ -153,6 +153,14 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
         if fold(column) not in others and difflib.get_close_matches(fold(column), usual, n=1, cutoff=0.6)
     ]
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
+    if what == "score" and (distances := of_role(columns, "distance")):
+        hint = f"; of '{distances[0]}' less is better: weir data import FILE -o DIR makes scores of distances"
+    elif what == "score" and has_ranks(columns):
+        hint = "; ranks without scores are read by: weir data import FILE -o DIR --as run-ranks"
+    elif what in ("score", "grade") and len(columns) == 2:
+        role = {"score": "retrieved", "grade": "relevant"}[what]
+        doc = columns[_chosen(columns, "document", path)]
+        hint = f"; documents alone are read by: weir data import FILE -o DIR --columns {role}={doc}"
     name = dict(
         zip(("query", "document", "score", "grade"), (*WRITTEN["run"], WRITTEN["qrels"][2]), strict=True)
     )

@@ -172,6 +172,8 @@ def format_of(path: Path, kind: Kind) -> Format:
     if certain is not None and certain.name == "tsv":
         # Between tabs may stand TREC's columns, or those of BEIR without their names; so may lines cut at blanks.
         cells = cells_of(line, "\t")
+        if "\t" not in line and is_header(cells_of(line, csv_separator(line)), kind):
+            return _BY_NAME["csv"]
         headless = kind == "qrels" or len(line.split()) > 4 > len(cells) or any(map(_is_number, cells))
         return _BY_NAME["trec"] if headless and not is_header(cells, kind) else certain
     if certain is not None:
@@ -187,7 +189,7 @@ def format_of(path: Path, kind: Kind) -> Format:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return _BY_NAME[name]
-    if _NAMED_SEPARATOR.fullmatch(line):
+    if named_separator(line):
         return _BY_NAME["csv"]
     for name, separator in (("csv", csv_separator(line)), ("tsv", SEPARATORS["tsv"])):
         cells = cells_of(line, separator) if separator in line else []
@@ -237,9 +239,9 @@ def table_head(path: Path, tabs: bool = False) -> TableHead:
     Raises FormatError where lines end in carriage returns alone.
     """
     line, _, rest = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").partition("\n")
-    named = None if tabs else _NAMED_SEPARATOR.fullmatch(line.rstrip("\r"))
+    named = "" if tabs else named_separator(line)
     line = (rest.partition("\n")[0] if named else line).rstrip("\r")
-    separator = named[1] if named else "\t" if tabs else csv_separator(line)
+    separator = named or "\t" if named or tabs else csv_separator(line)
     if "\r" in line:
         try:
             next(csv.reader([line], delimiter=separator), [])
@@ -254,11 +256,19 @@ def carriage_return(path: object, line: int) -> FormatError:
     return FormatError(path, "a carriage return without a line feed, outside quotation marks", expected, line)
 
 
+def named_separator(line: str) -> str:
+    """The separator that a first line such as `sep=;` names for Excel, "" where it names none."""
+    named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
+    return named[1] if named else ""
+
+
 def csv_separator(line: str) -> str:
     """What stands between the cells of a CSV with this first line: semicolons where they part usual names of columns.
 
-    So they do where the line has no comma at all; else commas do.
+    So they do where the line has no comma at all, and tabs where it has neither; else commas do.
     """
+    if "\t" in line and "," not in line and SEMICOLON not in line:
+        return "\t"
     if SEMICOLON not in line or is_named(cells_of(line, ",")):
         return ","
     return SEMICOLON if "," not in line or is_named(cells_of(line, SEMICOLON)) else ","
@@ -446,11 +456,14 @@ _ONLY_RANKS = "3 columns without names are imported by weir data import --as run
 def trec_fault(cells: Sequence[str]) -> str:
     """Why columns are no row of a run in TREC's format; "" where they are one.
 
-    A row is `query Q0 document rank score tag`. The tag may be absent if the second column is Q0, and a remark that
-    begins with `#` may follow it. Rank and score are numbers; of the rank only the first character is looked at.
+    A row is `query Q0 document rank score tag`. The tag may be absent if the second column is Q0; a remark that begins
+    with `#` may follow it, and any text if Q0 is the second column alone and the tag does not begin as a number. Rank
+    and score are numbers; of the rank only the first character is looked at.
     """
-    count = len(cells)
-    if count < 5 or (count == 5 and cells[1].upper() != "Q0") or (count > 6 and not cells[6].startswith("#")):
+    count, marked = len(cells), [cell.upper() for cell in cells[1:]]
+    marks = marked.count("Q0") if marked[:1] == ["Q0"] else 0
+    text = count > 6 and marks == 1 and not "+" <= cells[5][0] <= "9"
+    if count < 5 or (count == 5 and not marks) or (count > 6 and not text and cells[6][0] != "#"):
         return f"{count} column{'s' if count > 1 else ''}"
     if not "+" <= cells[3][0] <= "9":
         return f"'{cells[3][:40]}' as the rank"
@@ -474,7 +487,8 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     elif count == 5:
         expected += ", the tag absent only after Q0"
     elif count > 6:
-        expected += ", then nothing or a remark that begins with #; are these two rows on one line?"
+        expected += ", then nothing or a remark that begins with #"
+        expected += "; are these two rows on one line?" if count > 8 else ""
     return FormatError(path, f"{trec_fault(cells)} in {shown}", expected, line)
 
 
@@ -501,7 +515,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         line = buffer.line_text(table.bad).strip()
         if "\r" in line:
             raise carriage_return(path, buffer.line_of(table.bad))
-        run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
+        run = "; this looks like a run, and judgments come first" if not trec_fault(line.split()) else ""
         expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
         raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
     if pairs:
@@ -631,7 +645,7 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
         text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(lines(text), delimiter=separator, strict=True)
         try:
-            if _NAMED_SEPARATOR.fullmatch(separator.join(next(reader, []))):
+            if named_separator(separator.join(next(reader, []))):
                 next(reader, None)
             for cells in reader:
                 if last.endswith("\r"):
@@ -685,6 +699,8 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
     expected = f"{what}, in column {names[layout.number]}"
     if cells[layout.number] != cells[layout.number].strip():
         expected += ", without blanks around it"
+    if kind == "qrels" and cells[layout.number].isalpha():
+        expected += "; words such as yes and no are read by: weir data import FILE -o DIR"
     if kind == "qrels" and not cells[layout.number]:
         expected += "; of a sheet that is not filled in whole, weir labels relabel -o FILE makes judgments"
     return FormatError(path, f"'{cells[layout.number][:80]}'", expected, line)

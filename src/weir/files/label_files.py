@@ -24,11 +24,12 @@ from weir.files.text_files import read_bytes
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
 
 BINARY_WORDS: Mapping[str, float] = {
-    **dict.fromkeys(("relevant", "yes", "true", "positive"), 1.0),
-    **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "false", "negative"), 0.0),
+    **dict.fromkeys(("relevant", "yes", "y", "true", "positive"), 1.0),
+    **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "n", "false", "negative"), 0.0),
 }  # fmt: skip
 """Words that mean the same in every file; what "partially" is worth, only its user knows."""
-_MISSING = {"", "nan", "none", "null", "n/a", "na"}
+MISSING = {"", "nan", "none", "null", "n/a", "na"}
+"""Words of a cell without a value, in small letters."""
 _HEAD_BYTES = 1 << 16
 _MOST_VALUES = 100  # different values of a column of labels
 
@@ -52,7 +53,7 @@ class LabelTable:
     words: Mapping[str, float]
 
     def raters(self) -> list[str]:
-        """Columns that hold labels: those called as labels usually are, else all whose cells can be read as labels."""
+        """Columns that hold labels: those called as labels usually are, else all half of whose values are."""
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
         usual = [self.names[at] for at in others if is_label(self.names[at]) is True]
@@ -61,8 +62,9 @@ class LabelTable:
         readable = []
         for at in others:
             if is_label(self.names[at]) is None:
-                values = {_folded(row[at]) for row in self.rows} - _MISSING
-                if 0 < len(values) <= _MOST_VALUES and None not in map(self._number, values):
+                values = {_folded(row[at]) for row in self.rows} - MISSING
+                odd = [self._number(value) for value in values].count(None)
+                if 0 < len(values) <= _MOST_VALUES and 2 * odd < len(values):
                     readable.append(self.names[at])
         return readable
 
@@ -89,7 +91,7 @@ class LabelTable:
         pairs: dict[tuple[str, str], tuple[float, int, str]] = {}
         for line, row in zip(self.lines, self.rows, strict=True):
             text = _folded(row[at])
-            if text in _MISSING:
+            if text in MISSING:
                 continue
             grade = self._number(text)
             if grade is None:

@@ -354,7 +354,8 @@ class CellTable:
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
     """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
 
-    fewest, most: accepted numbers of columns; remarks: what begins with `#` may follow `most`, and is left out.
+    fewest, most: accepted numbers of columns; remarks: what `weir.files.formats.trec_fault` takes may follow `most`,
+    and is left out.
 
     buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
     """
@@ -380,7 +381,10 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
     head, count = head[rows], count[rows]
     wide = count > most
     if remarks and wide.any():
-        wide[wide] = buf[start[head[wide] + most]] != _HASH
+        first, marked = head[wide], (end - start == 2) & (buf[start] | 32 == 113) & (buf[start + 1] == _ZERO)
+        tag, marks = buf[start[first + 5]], np.bincount(line[marked], minlength=line[-1] + 1)[line[first]]
+        text = marked[first + 1] & (marks - marked[first] == 1) & ((tag < _PLUS) | (tag > _NINE))
+        wide[wide] = ~text & (buf[start[first + most]] != _HASH)
     wrong = np.flatnonzero((count < fewest) | wide)
     bad = -1
     if len(wrong):

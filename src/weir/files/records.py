@@ -24,7 +24,7 @@ from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.atomic import temporary_folder
-from weir.files.column_names import of_role
+from weir.files.column_names import fold, names, of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
@@ -41,7 +41,6 @@ from weir.settings import IDENTIFIER_BYTES
 _WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
 """Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
 _PLAIN = {"_id", "title", "text"}
-_ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def reading(part: CollectionPart) -> Iterator[BinaryIO]:
 
 def _batch(records: Records, part: CollectionPart) -> Batch:
     rows = records.rows
-    ids: list[Any] = [row.get("_id", row.get("id")) for row in rows]
+    ids: list[Any] = [row["_id"] if "_id" in row else row.get(_id_key(tuple(row), part)) for row in rows]
     titles: list[Any] = [row.get("title", "") for row in rows]
     texts: list[Any] = [
         row["text"] if "text" in row else row.get(_text_key(tuple(row), part)) for row in rows
@@ -191,6 +190,20 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
             expected, line = "at most some hundred levels", records.line(i)
             raise FormatError(part, "metadata nested too deeply", expected, line) from None
     return replace(batch, metadata=_encoded(packed))
+
+
+@lru_cache(256)
+def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
+    """The key of a record's identifier where it has none called _id, "" for none; raises FormatError for several."""
+    found = [key for key in keys if fold(key) == "id"] or [key for key in keys if fold(key) in _id_names()]
+    if len(found) > 1:
+        several = " and ".join(sorted(found))
+        raise FormatError(part, f"{several}, which could each be the identifier", "one of them called '_id'")
+    return next(iter(found), "")
+
+
+def _id_names() -> frozenset[str]:
+    return names().roles["doc"][0] | names().roles["query_id"][0] | {"id"}
 
 
 @lru_cache(256)
@@ -231,25 +244,28 @@ def _others(row: dict[str, Any]) -> dict[str, Any]:
     if "text" not in row:
         rest.pop(_text_key(tuple(row)), None)
     if "_id" not in row:
-        rest.pop("id", None)
+        rest.pop(_id_key(tuple(row)), None)
     return {**rest, **inner} if isinstance(inner, dict) else rest | ({"metadata": inner} if inner else {})
 
 
 def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
-    ids, titles, texts = list[bytes](), list[bytes](), list[bytes]()
-    line, width, title_at, text_at = (
-        0,
-        0,
-        -1,
-        0,
-    )  # the first line says how many cells there are, and which are which
+    ids, titles, texts, others = list[bytes](), list[bytes](), list[bytes](), list[bytes]()
+    line, width, title_at, text_at = 0, 0, -1, 0  # by the first line
+    columns: dict[int, str] = {}  # those of metadata
+
+    def batch() -> Batch:
+        more = Strings.packed(others) if any(others) else None
+        return Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts), more)
+
     for number, cells in _tsv_rows(stream, part):
         if not line:
-            names = [cell.lower().strip() for cell in cells]
+            head = [cell.decode("utf-8", "replace").strip() for cell in cells]
             line, width = number, len(cells)
-            if _is_header(cells) and b"text" in names:
-                title_at = names.index(b"title") if b"title" in names else -1
-                text_at = names.index(b"text")
+            title, text = next(iter(of_role(head[1:], "title")), ""), _text_key(tuple(head[1:]), part)
+            if _is_header(cells) and text:
+                title_at = head.index(title, 1) if title else -1
+                text_at = head.index(text, 1)
+                columns = {at: name for at, name in enumerate(head) if at not in (0, title_at, text_at)}
             elif width in (2, 3):
                 title_at, text_at = (1, 2) if width == 3 else (-1, 1)
             else:
@@ -263,15 +279,17 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
         ids.append(cells[0])
         titles.append(b"" if title_at < 0 else cells[title_at])
         texts.append(cells[text_at])
+        kept = {name: cells[at].decode("utf-8", "replace") for at, name in columns.items() if cells[at]}
+        others.append(json.dumps(kept, ensure_ascii=False).encode() if kept else b"")
         try:
             b"\t".join(cells).decode()
         except UnicodeDecodeError as error:
             raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
         if len(ids) == 256:
-            yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
-            ids, titles, texts = [], [], []
+            yield batch()
+            ids, titles, texts, others = [], [], [], []
     if ids:
-        yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+        yield batch()
 
 
 def _tsv_rows(stream: BinaryIO, part: CollectionPart) -> Iterator[tuple[int, list[bytes]]]:
@@ -287,7 +305,7 @@ def _tsv_rows(stream: BinaryIO, part: CollectionPart) -> Iterator[tuple[int, lis
 
 
 def _is_header(cells: list[bytes]) -> bool:
-    return cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
+    return fold(cells[0].decode("utf-8", "replace").strip()) in _id_names()
 
 
 # Reads a collection's judgments, on disk or in a zip.

@@ -295,14 +295,22 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 
 @jit
-def _is_row(columns: int, size: int, letter: int, digit: int, seventh: int) -> bool:
-    """Whether a line of TREC's has the columns that `weir.files.formats.trec_fault` asks for.
-
-    size, letter, digit: the length of the second column and its first two bytes; seventh: the first of what follows.
-    """
-    if columns == 5:
-        return size == 2 and letter | 32 == 113 and digit == 48
-    return columns == 6 or (columns > 6 and seventh == 35)
+def _is_row(buf: U8, columns: int, edge: I64) -> bool:
+    """Whether a line of TREC's, cut by `_columns`, is as wide as `weir.files.formats.trec_fault` asks for."""
+    if columns == 6 or columns < 5:
+        return columns == 6
+    if columns > 6 and buf[edge[12]] == 35:
+        return True
+    marked = edge[3] - edge[2] == 2 and buf[edge[2]] | 32 == 113 and buf[edge[2] + 1] == 48
+    if columns == 5 or not marked:
+        return marked
+    if 43 <= buf[edge[10]] <= 57:
+        return False
+    # Text behind the tag must not hold another row's Q0; white space, or the line's end, follows each column.
+    for at in range(edge[3], edge[_LINE_END] - 2):
+        if buf[at] <= 32 and buf[at + 1] | 32 == 113 and buf[at + 2] == 48 and buf[at + 3] <= 32:
+            return False
+    return True
 
 
 @jit
@@ -360,8 +368,7 @@ def scan_lines(
             at = edge[_LINE_END] + 1
             if columns == 0:
                 continue
-            second = edge[2]
-            if not _is_row(columns, edge[3] - second, buf[second], buf[second + 1], buf[edge[12]]):
+            if not _is_row(buf, columns, edge):
                 return n, segments, slows, edge[0], False
             head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
             head_1, head_2 = words[begin], words[begin + 8]

@@ -158,7 +158,12 @@ class Spelled(float):
 
 
 def plain(value: object) -> str:
-    """A scalar as an identifier or a text, numbers as the file spells them; nothing, NaN, lists and objects are "".
+    """A scalar as a text without blanks around it, otherwise as `identifier` has it."""
+    return identifier(value).strip()
+
+
+def identifier(value: object) -> str:
+    """A scalar as an identifier, as the file spells it; nothing, blanks alone, NaN, lists and objects are "".
 
     A float of a table in binary is written without the point where it is whole: 7.0 is "7".
     """
@@ -169,7 +174,8 @@ def plain(value: object) -> str:
             return ""
         spelled = getattr(value, "text", "")
         return spelled or (str(int(value)) if value.is_integer() else repr(value))
-    return str(value).strip()
+    text = str(value)
+    return text if text.strip() else ""
 
 
 def is_identifier(text: str) -> bool:
@@ -206,8 +212,10 @@ def grade_value(value: object) -> object:
 
 
 _WRAPPED = re.compile(
-    r"(?:np\.|numpy\.|pd\.)?(?:array|Index|Series|list|tuple|set|frozenset)\((.*)\)", re.DOTALL
+    r"(?:np\.|numpy\.|pd\.)?(?:array|Index|Series|list|tuple|set|frozenset|deque|tensor|dict_keys|dict_values)\((.*)\)",
+    re.DOTALL,
 )
+_SCALAR = re.compile(r"(?:np|numpy)\.(?:str_|bool_?|u?int\d+|float\d+)")  # as numpy 2 writes members of lists
 _DTYPE = re.compile(r",\s*(?:dtype|name|copy)\s*=\s*[^,]*\Z")
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _BY_BLANKS = re.compile(rf"\s*(?:(?:{_QUOTED})(?=\s|\Z)\s*)+|[^'\",\[\](){{}}]+", re.DOTALL)
@@ -232,7 +240,7 @@ def spelled(text: str) -> list[Any] | dict[str, Any] | None:
     """The list or object that a text spells; None for another text; raises as `listed`."""
     text = text.strip()
     while wrapped := _WRAPPED.fullmatch(text):
-        text = wrapped[1].strip()
+        text = wrapped[1].strip() or "[]"
         while dtype := _DTYPE.search(text):
             text = text[: dtype.start()].strip()
     if text[:1] not in _PAIRS or (text[0] == "(" and not text.endswith(")")):
@@ -276,11 +284,19 @@ def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
                 and re.fullmatch(rf"\(?\s*(?:{_QUOTED})\s*\)?", source, re.DOTALL) is None
             ):
                 raise ValueError("strings side by side")  # Python would join them; numpy writes lists so
-            return Spelled.of(source) if isinstance(node.value, float) else node.value
+            if isinstance(node.value, bytes):
+                raise ValueError("bytes")
+            return (
+                Spelled.of(source)
+                if type(node.value) in (int, float) and number(source) is not None
+                else node.value
+            )
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return Spelled.of(source)
-        if isinstance(node, ast.Call) and (inner := _WRAPPED.fullmatch(source)):
-            return spelled(source) if inner else None
+        if isinstance(node, ast.Call) and _SCALAR.fullmatch(ast.unparse(node.func)) and len(node.args) == 1:
+            return value(node.args[0])
+        if isinstance(node, ast.Call) and _WRAPPED.fullmatch(source):
+            return spelled(source)
         if isinstance(node, ast.Name) and node.id in ("nan", "null"):
             return None
         raise ValueError("no literal")

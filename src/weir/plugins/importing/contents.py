@@ -15,12 +15,23 @@ from typing import Any, Literal, TypeAlias
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import fold, names, of_role
-from weir.files.formats import SEMICOLON, csv_separator, decimal_points
+from weir.files.formats import SEMICOLON, csv_separator, decimal_points, named_separator
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
+from weir.files.label_files import MISSING
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
-from weir.plugins.importing.cells import Cells, Spelled, has_value, is_grade, number, one_of, plain, spelled
+from weir.plugins.importing.cells import (
+    Cells,
+    Spelled,
+    grade_value,
+    has_value,
+    is_grade,
+    number,
+    one_of,
+    plain,
+    spelled,
+)
 from weir.settings import IMPORT_BYTES
 
 # ----------
@@ -115,7 +126,11 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
     Grades are few distinct whole numbers, fractions, true, false, yes and no.
     """
-    given = [value for value in values if has_value(value)]
+    given = [
+        value
+        for value in values
+        if has_value(value) and plain(value).casefold() not in MISSING - {""} | {"-"}
+    ]
     if not given:
         return ""
     if any(isinstance(value, (list, dict)) or _begins_list(value) for value in given):
@@ -174,6 +189,21 @@ def roles_of(
             # Few numbers beside a column of documents are grades.
             beside = of_role(free, "doc")
             candidates = [one for one in candidates if not (beside and kinds.get(one) == "grade")]
+            told = [
+                value for row in rows for one in candidates if has_value(value := dict.get(row.fields, one))
+            ]
+            if not beside and kinds.get(next(iter(candidates), "")) == "grade" and _are_flags(told):
+                raise BadValue(
+                    f"{path}: '{candidates[0]}' holds grades, and no known column names documents; say which, as in "
+                    f"--columns doc=NAME,grade={candidates[0]}"
+                )
+            open_names = names().every("grade").intersection(map(fold, candidates))
+            if open_names and beside and kinds.get(candidates[0]) in ("name", "text"):
+                raise BadValue(
+                    f"{path}: '{candidates[0]}' beside '{beside[0]}' may hold documents, or grades in words without a "
+                    f"number; write numbers, or say --columns doc={beside[0]},grade={candidates[0]}, or "
+                    f"--columns relevant={candidates[0]}"
+                )
         elif role == "grade":
             also_documents = names().every("relevant")
             candidates = [
@@ -198,6 +228,15 @@ def roles_of(
     elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in chosen:
         roles["id"] = own
     return roles
+
+
+def _are_flags(values: Sequence[object]) -> bool:
+    """Whether values are true and false, yes and no, or both 0 and 1, and so no identifiers."""
+    numbers = {number(grade_value(value)) for value in values}
+    return numbers <= {0.0, 1.0} and (
+        len(numbers) == 2
+        or not any(number(value) is not None and not isinstance(value, bool) for value in values)
+    )
 
 
 def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind]) -> list[str]:
@@ -269,14 +308,17 @@ def _table(
     Between semicolons numbers may have decimal commas, in columns whose names or roles are those of numbers. Raises
     FormatError for bad quoting and for a cell of more than 131,072 characters.
     """
+    first, _, rest = text.partition("\n")
+    named = named_separator(first)
+    text = f"\n{rest}" if named else text
     lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
     first = lines[0] if lines else ""
     separator = ""
     if suffix == ".csv":
         separator = csv_separator(first)
-        separator = "\t" if separator not in first and "\t" in first else separator
     elif (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
         separator = "\t"
+    separator = named or separator
     if not separator:
         return (), []
     records = _records(path, text, separator)

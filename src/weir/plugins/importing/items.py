@@ -11,7 +11,16 @@ from typing import Any, TypeAlias
 from weir.core.qrels import LARGEST, grade_of, shown_number
 from weir.errors import BadValue, UnknownName
 from weir.files.column_names import of_role, usual
-from weir.plugins.importing.cells import Cells, grade_value, is_grade, is_identifier, number, one_of, plain
+from weir.plugins.importing.cells import (
+    Cells,
+    grade_value,
+    identifier,
+    is_grade,
+    is_identifier,
+    number,
+    one_of,
+    plain,
+)
 from weir.plugins.importing.click_models import ClickShare, parse_click_model
 from weir.plugins.importing.contents import TableRow
 
@@ -164,7 +173,7 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
 
 def id_key(value: object) -> ItemKey:
     """The key of a query or document known by its identifier."""
-    return ItemKey(plain(value))
+    return ItemKey(identifier(value))
 
 
 def text_key(value: object) -> ItemKey:
@@ -225,7 +234,7 @@ def ranking(
 
 @dataclass(frozen=True)
 class Member:
-    """A document of a list; grade, score: beside it, as the file has them."""
+    """A document of a list; grade, score: beside it, as the file has them; a grade that is blank is ""."""
 
     key: ItemKey
     title: str = ""
@@ -274,9 +283,9 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain(one[0])
-        return Member(ItemKey(plain(one[0])), score=number(one[1])) if pair else None
+        return Member(ItemKey(identifier(one[0])), score=number(one[1])) if pair else None
     if not isinstance(one, Cells):
-        name = plain(one)
+        name = identifier(one)
         return Member(ItemKey(name)) if name else None
     given = [name for name, value in one.items() if plain(value)]
     ids = [roles["doc"]] if roles.get("doc") in given else usual(given, "doc", "id")
@@ -292,16 +301,16 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     if not text and not ids:
         return None
     title = next(iter(of_role(given, "title")), "")
-    grade = roles.get("grade") or next(
-        iter(of_role([n for n in given if is_grade(dict.get(one, n))], "grade")), ""
-    )
+    scalars = [name for name, value in one.items() if not isinstance(value, (dict, list))]
+    graded = [name for name in scalars if is_grade(dict.get(one, name))]
+    grade = roles.get("grade") or next(iter(of_role(graded, "grade") or of_role(scalars, "grade")), "")
     score = next(iter(of_role(given, "score")), "")
     one.take(*ids)
-    key = ItemKey(plain(one[ids[0]]) if ids else "", plain(one[text]) if text else "")
+    key = ItemKey(identifier(one[ids[0]]) if ids else "", plain(one[text]) if text else "")
     return Member(
         key,
         plain(one[title]) if title else "",
-        one.get(grade),
+        ("" if one.get(grade) is None else one[grade]) if grade in one else None,
         number(one[score]) if score else None,
         one.rest() if text else {},
     )

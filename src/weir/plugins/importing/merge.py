@@ -402,10 +402,11 @@ class ImportedFile:
         """Raise BadValue where every document of the file is empty."""
         empty = self.counts.counts["documents without text and title"]
         if empty and empty == self.counts.counts["documents"]:
-            fields = ", ".join(self.record["left_out"] or self.record["columns"].values())
+            columns = self.record["columns"]
+            used = ", ".join(f"{role}={column}" for role, column in columns.items()) or "no field"
             raise BadValue(
                 f"{self.name}: none of its {empty:,} documents has a text; say which field holds it, as in --as corpus "
-                f"--columns doc=NAME,text=NAME (found {fields})"
+                f"--columns doc=NAME,text=NAME (used: {used})"
             )
 
     def refuse_loss(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weir.errors import BadValue
-from weir.plugins.importing.cells import is_identifier, number, plain
+from weir.plugins.importing.cells import identifier, is_identifier, number, plain
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
 from weir.plugins.importing.contents import Contents, click_columns, roles_of
 from weir.plugins.importing.items import (
@@ -132,7 +132,9 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
     rows: list[tuple[ItemKey, str, str, float, float, float]] = []
     for row, text in zip(contents.rows, texts, strict=True):
         doc = plain(row.fields.get(roles["doc"]))
-        query = ItemKey(text if texts_are_ids else plain(row.fields.get(roles.get("query_id", ""))), text)
+        query = ItemKey(
+            text if texts_are_ids else identifier(row.fields.get(roles.get("query_id", ""))), text
+        )
         clicks = _count(row.fields.get(roles.get("clicks", roles.get("clicked", ""))))
         impressions = _count(row.fields.get(roles["impressions"])) if "impressions" in roles else 1.0
         position = number(row.fields.get(roles["rank"])) if "rank" in roles else 0.0
@@ -194,7 +196,7 @@ def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
             yield Refused(f"line {line}", "results or clicks are not a JSON list, or an object by place")
             continue
         for place, doc in results.items():
-            if name := plain(doc):
+            if name := identifier(doc):
                 clicked = float(bool(clicks.get(place)))
                 log.add(ItemKey(text=cells[1]), name, f"line {line}", place + 1, clicked, 1.0)
     yield from log.judgments(choices, contents.path)
@@ -244,7 +246,7 @@ def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
         action, about = plain(row.fields.get("action_name")), row.fields.get("event_attributes")
         if action not in ("impression", "click"):
             continue
-        search, doc = plain(row.fields.get("query_id")), plain(at(about, "object", "object_id"))
+        search, doc = plain(row.fields.get("query_id")), identifier(at(about, "object", "object_id"))
         position = number(at(about, "position", "ordinal"))
         if position is None or not 0 <= position < POSITION_LIMIT:
             position = -1.0

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weir.plugins.importing.cells import number, plain
+from weir.plugins.importing.cells import identifier, number, plain
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     Choices,
@@ -64,7 +64,7 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
             }
         else:
             texts = set(_match_texts(request.get("request")))
-        key = ItemKey(plain(request.get("id")), texts.pop() if len(texts) == 1 else "")
+        key = ItemKey(identifier(request.get("id")), texts.pop() if len(texts) == 1 else "")
         if key.id and not key.text:
             yield FileRemark(f"{where}: no query text found in it")
         grades = [(document_key(one, indexes), one.get("rating")) for one in objects(request, "ratings")]
@@ -73,7 +73,7 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
 
 def document_key(hit: Mapping[str, Any], indexes: set[str]) -> ItemKey:
     """The document of a hit: `_id`, or `_index/_id` where hits are of several indexes."""
-    name = plain(hit.get("_id"))
+    name = identifier(hit.get("_id"))
     return ItemKey(f"{plain(hit.get('_index'))}/{name}" if len(indexes) > 1 and name else name)
 
 
@@ -319,7 +319,7 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with Quepid's identifiers, their rankings without scores, and ratings where it holds some."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
-        key = ItemKey(plain(query.get("query_id")), plain(query.get("query_text")))
+        key = ItemKey(identifier(query.get("query_id")), plain(query.get("query_text")))
         texts[key.id] = key.text
         yield FoundQuery(key, f"query {n}", _about(query))
         for doc, grade in table_at(query, "ratings").items():
@@ -411,7 +411,8 @@ def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
             text = text_of(inner, "query", "question", "input") if isinstance(inner, dict) else plain(value)
         docs = _retrieved(attributes)
         keys = [
-            ItemKey(plain(one.get("id")), plain(one.get("content", one.get("page_content")))) for one in docs
+            ItemKey(identifier(one.get("id")), plain(one.get("content", one.get("page_content"))))
+            for one in docs
         ]
         if text and not all(key.id or key.text for key in keys):
             yield Refused(where, _UNNAMED)
@@ -470,7 +471,7 @@ def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
             spans.setdefault(plain(row.fields.get("context.span_id")), []).append(row.fields)
     for span, rows in spans.items():
         rows.sort(key=lambda row: number(row["document_position"]) or 0.0)
-        docs = [ItemKey(plain(row.get("document_id")), plain(row.get("reference"))) for row in rows]
+        docs = [ItemKey(identifier(row.get("document_id")), plain(row.get("reference"))) for row in rows]
         if not all(doc.id or doc.text for doc in docs):
             yield Refused(f"span {span}", _UNNAMED)
             continue

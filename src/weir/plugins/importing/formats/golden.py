@@ -15,6 +15,7 @@ from weir.files.column_names import fold, names, of_role, usual
 from weir.plugins.importing.cells import (
     Cells,
     grade_value,
+    identifier,
     is_grade,
     is_identifier,
     listed,
@@ -50,8 +51,8 @@ from weir.plugins.importing.readers import reader
 
 _NOTHING = {"", "n/a", "na", "none", "null", "nan", "~"}
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
-_SEVERAL = re.compile(r"\s[|;/]\s|\n|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
-_BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/])\s*")
+_SEVERAL = re.compile(r"\s[|;/•]\s|\n|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
+_BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def looks_like_several(name: str) -> bool:
@@ -87,12 +88,12 @@ class _Layout:
     def query(self, row: TableRow) -> ItemKey:
         """The query of a row."""
         text = self.text(row, "query")
-        return ItemKey(text if self.texts_are_ids else self.text(row, "query_id"), text)
+        return ItemKey(text if self.texts_are_ids else identifier(self.of(row, "query_id")), text)
 
     def doc(self, row: TableRow) -> ItemKey:
         """The document of a row of one document."""
-        name = self.text(row, "doc") or self.text(row, "relevant")
-        return ItemKey("", name) if self.by_text else ItemKey(name)
+        name = identifier(self.of(row, "doc")) or identifier(self.of(row, "relevant"))
+        return ItemKey("", name.strip()) if self.by_text else ItemKey(name)
 
     def source(self, row: TableRow) -> tuple[str, str]:
         """Split and origin of a row's judgments."""
@@ -196,6 +197,12 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
             roles["relevant"] = roles.pop("doc")
     elif "query" in roles and "text" in roles and not {"relevant", "retrieved", "answer"} & set(roles):
         roles["doc"] = roles.pop("text")  # a query beside the text of a document
+    if "retrieved" in contents.roles and kind("retrieved") == "name" and "doc" not in roles:
+        roles["doc"] = roles.pop("retrieved")  # a row for each document
+    if "score" in roles or "rank" in roles:
+        roles.pop("distance", None)
+    elif "distance" in roles:
+        roles["score"] = roles.pop("distance")
     texts = [plain(dict.get(row.fields, roles["query"])) for row in rows] if "query" in roles else []
     texts_are_ids = bool(texts) and "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     named = roles.get("doc", roles.get("relevant", ""))
@@ -311,6 +318,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     roles = layout.roles
     if "doc" not in roles or "relevant" in roles:
         return _golden
+    if roles["doc"] == layout.chosen.get("retrieved"):
+        return _returned
     if "grade" in roles:
         return _judged_and_returned if {"rank", "score"} & set(roles) else _judged
     if "rank" in roles:
@@ -325,7 +334,14 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     if contents.says("qrels", "qrel", "judgments"):
         return _judged
     values = [number(layout.of(row, "score")) for row in rows]
-    if contents.says("run", "runs") or any(value is not None and not value.is_integer() for value in values):
+    given = [value for value in values if value is not None]
+    distances = of_role([roles["score"]], "distance")
+    if (
+        distances
+        or contents.says("run", "runs")
+        or not all(value.is_integer() for value in given)
+        or not given
+    ):
         return _returned
     name = roles["score"]
     raise BadValue(
@@ -354,7 +370,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             yield Refused(row.where, str(error))
             continue
         for role, members in lists.items():
-            if docs := [doc for doc in map(plain, members) if doc.casefold() not in _NOTHING]:
+            if docs := [doc for doc in map(identifier, members) if doc.casefold() not in _NOTHING]:
                 more[role] = docs
         queries.setdefault(key, []).append((row, more, unanswerable))
         unanswerable_rows += unanswerable
@@ -413,7 +429,7 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
         raise ValueError(f"a member of the list '{name}' names no document")
     for one in ranked:
         yield from one.document(row.where)
-        if one.grade is not None:
+        if one.grade not in (None, ""):
             yield Judgment(layout.query(row), one.key, grade_value(one.grade), row.where)
     yield ranking(layout.query(row), [one.key for one in ranked], row.where, [one.score for one in ranked])
 
@@ -423,7 +439,9 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
 
     The row's own grade is a number for all, or grades by document. Raises ValueError for a list that cannot be read.
     """
-    key, value, grade = layout.query(row), layout.of(row, "relevant"), layout.of(row, "grade")
+    key, value = layout.query(row), layout.of(row, "relevant")
+    grade = layout.of(row, "grade") if "grade" in layout.roles else 1
+    grade = "" if grade is None else grade  # a blank grade is refused
     if isinstance(value, str):
         members = spelled(value)
         value = value if members is None else members
@@ -439,8 +457,7 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
             elif isinstance(one, list):
                 yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
             else:
-                shared = 1 if grade is None else grade
-                own = grade.get(plain(one), 1) if isinstance(grade, dict) else shared
+                own = grade.get(identifier(one), "") if isinstance(grade, dict) else grade
                 yield from _one(layout, key, row, one, own)
     elif not layout.by_text and looks_like_several(plain(value)):
         shown = " ".join(plain(value).split())[:60]
@@ -448,7 +465,7 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
             row.where, f"'{shown}' looks like several documents in one cell; write them as a JSON list"
         )
     else:
-        yield from _one(layout, key, row, value, 1 if grade is None else grade)
+        yield from _one(layout, key, row, value, grade)
 
 
 def _is_graded(value: Cells) -> bool:
@@ -494,12 +511,13 @@ def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: objec
     name = plain(doc)
     if name.casefold() in _NOTHING:
         return
+    name = name if layout.by_text else identifier(doc)
     if layout.by_text:
         yield Document(ItemKey("", name), row.where)
         yield Judgment(key, ItemKey("", name), grade_value(grade), row.where)
     elif is_text(name):
         yield Refused(row.where, f"'{name[:40]}...' is a text, not the identifier of a document")
-    elif _PLACEHOLDER.fullmatch(name):
+    elif _PLACEHOLDER.fullmatch(name.strip()):
         yield Refused(row.where, f"'{name[:60]}' is a placeholder that nobody filled")
     else:
         yield Judgment(key, ItemKey(name), grade_value(grade), row.where)
@@ -536,6 +554,12 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     role = by or next((role for role in ("score", "rank") if role in layout.roles), "")
     if not role:
         yield FileRemark("neither scores nor ranks: the order of the rows is the ranking")
+    sign = 1.0
+    if role == "score" and of_role([layout.roles[role]], "distance"):
+        sign = -1.0
+        yield FileRemark(
+            f"'{layout.roles[role]}' is a distance, of which less is better: the scores are its negative"
+        )
     rankings: dict[ItemKey, list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
         value = number(layout.of(row, role)) if role else float(position)
@@ -544,7 +568,7 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         elif value is None:
             yield Refused(row.where, f"no number in '{layout.roles[role]}'")
         else:
-            rankings.setdefault(layout.query(row), []).append((value, row))
+            rankings.setdefault(layout.query(row), []).append((sign * value, row))
             yield from layout.document(row)
     for key, ranked in rankings.items():
         if role != "score":

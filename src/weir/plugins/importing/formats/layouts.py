@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from weir.errors import BadValue
-from weir.files.column_names import fold, names, of_role
+from weir.files.column_names import fold, names, of_role, usual
 from weir.files.json_files import is_birco_set
-from weir.plugins.importing.cells import Cells, has_value, listed, plain, spelled
+from weir.plugins.importing.cells import Cells, has_value, identifier, listed, plain, spelled
 from weir.plugins.importing.contents import (
     Contents,
     TableRow,
@@ -136,9 +136,13 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     )
     yield from (Used(role, column) for role, column in (("query_id", name), ("query", text)) if column)
     for row in contents.rows:
-        key = ItemKey(plain(row.fields.get(name)), plain(row.fields.get(text)))
-        if key == ItemKey():
-            yield Refused(row.where, "neither identifier nor text")
+        try:
+            key = ItemKey(identifier(row.fields.get(name)), _text(text, row.fields.get(text)))
+        except ValueError as error:
+            yield Refused(row.where, str(error))
+            continue
+        if not key.text:
+            yield Refused(row.where, "no text of the query" if key.id else "neither identifier nor text")
         else:
             yield FoundQuery(key, row.where, _metadata(row))
 
@@ -152,31 +156,45 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
     name, others = identifier_column(contents, "doc")
     if others:
         yield FileRemark(
-            f"{name} identifies the documents; {' and '.join(others)}, which repeats, is kept as metadata"
+            f"{name} identifies the documents; kept as metadata, since values repeat: {', '.join(others)}"
         )
     text = text_column(contents, name)
     title = contents.roles.get("title") or next(iter(of_role(contents.columns, "title")), "")
     found = (("doc", name), ("text", text), ("title", title))
     yield from (Used(role, column) for role, column in found if column)
+    texts = [] if "text" in contents.roles else usual(contents.columns, "text")
+    others_of_text = [one for one in texts if one not in (text, name, title)]
     joined = 0
     for row in contents.rows:
-        value = row.fields.get(text)
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
-            joined += 1
-            value = "\n\n".join(value)
-        if isinstance(value, (list, dict)):
-            kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
-            yield Refused(
-                row.where, f"{kind} as '{text}'; expected a text: say which field with --columns text=NAME"
-            )
+        values = [row.fields.get(column) for column in (text, title)]
+        joined += any(isinstance(value, list) for value in values)
+        try:
+            body, head = map(_text, (text, title), values)
+        except ValueError as error:
+            yield Refused(row.where, str(error))
             continue
-        key = ItemKey(plain(row.fields.get(name)), plain(value))
+        key = ItemKey(identifier(row.fields.get(name)), body)
+        other = next((one for one in others_of_text if has_value(dict.get(row.fields, one))), "")
         if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
+        elif other and not key.text:
+            yield Refused(
+                row.where, f"no '{text}', but '{other}'; say which is the text with --columns text=NAME"
+            )
         else:
-            yield Document(key, row.where, plain(row.fields.get(title)), _metadata(row))
+            yield Document(key, row.where, head, _metadata(row))
     if joined:
         yield FileRemark(f"texts that are lists: {joined:,}, their paragraphs joined by blank lines")
+
+
+def _text(column: str, value: object) -> str:
+    """A text, also one that is a list of paragraphs; raises ValueError, with the reason, for what else is no scalar."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = "\n\n".join(value)
+    if isinstance(value, (list, dict)):
+        kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
+        raise ValueError(f"{kind} as '{column}'; expected a text: say which field with --columns text=NAME")
+    return plain(value)
 
 
 def _metadata(row: TableRow) -> dict[str, Any]:
@@ -216,7 +234,7 @@ def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     if grade is None:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
-        query, doc = plain(row.fields.get(query_id)), plain(row.fields.get(document))
+        query, doc = identifier(row.fields.get(query_id)), identifier(row.fields.get(document))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
@@ -275,12 +293,12 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     locales = {plain(row.fields.get("product_locale")) for row in contents.rows} - {""}
     for row in contents.rows:
         fields: Mapping[str, Any] = row.fields
-        key = ItemKey(plain(fields.get("query_id")), plain(fields.get("query")))
+        key = ItemKey(identifier(fields.get("query_id")), plain(fields.get("query")))
         locale, letter = plain(fields.get("product_locale")), plain(fields.get("esci_label"))
         if letter not in _LETTERS or not key.text:
             yield Refused(row.where, f"the label '{letter[:20]}'; expected E, S, C or I, and a query")
             continue
-        product = plain(fields.get("product_id"))
+        product = identifier(fields.get("product_id"))
         doc = f"{locale}/{product}" if len(locales) > 1 else product
         yield FoundQuery(key, row.where, {"locale": locale} if locale else {})
         yield Judgment(key, ItemKey(doc), _LETTERS[letter], row.where, plain(fields.get("split")) or "test")

@@ -19,7 +19,7 @@ from weir.files.column_names import fold, names
 from weir.files.formats import TREC_COLUMNS, trec_fault
 from weir.files.pickles import is_pickle
 from weir.files.runs import refuse_swapped
-from weir.plugins.importing.cells import listed, number, plain
+from weir.plugins.importing.cells import identifier, listed, number, plain
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     ByWords,
@@ -342,12 +342,12 @@ def _topics(contents: Contents) -> str:
 def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries: the title (or query) is the text; description, question and narrative are metadata."""
     topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
-    for n, (identifier, body) in enumerate(topics, 1):
+    for n, (own, body) in enumerate(topics, 1):
         fields = {
             name.lower(): " ".join(html.unescape(_LABEL.sub("", value)).split())
             for name, value in _FIELD.findall(body)
         }
-        name, text = identifier or fields.get("num", ""), fields.get("title") or fields.get("query") or ""
+        name, text = own or fields.get("num", ""), fields.get("title") or fields.get("query") or ""
         if not name or not text:
             yield Refused(f"topic {name or n}", "no number, or neither title nor query")
             continue
@@ -418,6 +418,8 @@ def _nested(contents: Contents) -> Nested:
     if not is_nested(contents.value):
         raise BadValue(f"{contents.path}: no object of objects; expected {{query: {{document: number}}}}")
     nested: Nested = contents.value
+    for row in contents.rows:
+        row.fields.take(*nested)
     return nested
 
 
@@ -508,8 +510,8 @@ def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
         for one in candidates:
             inner = one.get("doc")
             text = text_of(inner, "contents", "text", "segment") if isinstance(inner, dict) else plain(inner)
-            docs.append(ItemKey(plain(one.get("docid")), text))
-        key = ItemKey(plain(query.get("qid")), plain(query.get("text")))
+            docs.append(ItemKey(identifier(one.get("docid")), text))
+        key = ItemKey(identifier(query.get("qid")), plain(query.get("text")))
         scores = [number(one.get("score")) for one in candidates]
         yield from query_items(key, row.where, "no query", docs=docs, scores=scores)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.files.column_names import fold, names
-from weir.plugins.importing.cells import number, plain
+from weir.plugins.importing.cells import identifier, number, plain
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import document_key, sources
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
@@ -156,7 +156,7 @@ def _responses(contents: Contents) -> list[Response]:
         for n, one in enumerate(several or [dict(row.fields)], 1):
             hits = at(one, "hits", "hits")
             if not isinstance(hits, list) or not all(
-                plain(hit.get("_id")) for hit in objects(one, "hits", "hits")
+                identifier(hit.get("_id")) for hit in objects(one, "hits", "hits")
             ):
                 return []
             workbench = {"searchText", "judgmentRatings", "querySetId", "querySetQueries"}

@@ -1,0 +1,241 @@
+"""Eval and import hold one rule for identifiers, whatever is around them; folders name columns as tables do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.imports import imported, lines, written
+
+import weir
+from weir.core.qrels import Qrels
+from weir.errors import FormatError, WeirError
+from weir.files.label_files import read_raters
+from weir.files.runs import read_run
+from weir.plugins.importing import import_files
+
+EACH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Spellings that a careless reader would trim, count or fold.
+NAMES = st.sampled_from(
+    [
+        "a",
+        " a",
+        "a ",
+        "\ta",
+        "\xa0a",
+        "007",
+        "7",
+        "1.10",
+        "1.1",
+        "1e5",
+        "1_000",
+        "é",
+        "e\u0301",
+        "a,b",
+        'a"',
+        "-0",
+    ]
+)
+ROWS = st.lists(
+    st.tuples(NAMES, NAMES, st.integers(0, 3)), min_size=1, max_size=8, unique_by=lambda row: row[:2]
+)
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def refused(tmp_path, name, text, said, **options):
+    """Nothing is written of a file that loses this."""
+    with pytest.raises(WeirError, match=said):
+        import_files(write(tmp_path / name, text), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+@EACH
+@given(
+    rows=ROWS, head=st.sampled_from([("query_id", "doc_id", "grade"), ("Query ID", "Doc-Id", "Relevance")])
+)
+@pytest.mark.parametrize("name", ["j.csv", "j.jsonl", "qrels.json"])
+def test_identifiers_are_kept_byte_for_byte_by_eval_and_import(name, rows, head, tmp_path):
+    said: dict[str, dict[str, int]] = {}
+    for query, doc, grade in rows:
+        said.setdefault(query, {})[doc] = grade
+    path, table = tmp_path / name, io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([head, *rows])
+    objects = lines(*(dict(zip(head, row, strict=True)) for row in rows))
+    path.write_text({"j.csv": table.getvalue(), "j.jsonl": objects, "qrels.json": json.dumps(said)}[name])
+    report = imported(tmp_path, name, path.read_text())
+    assert "not imported" not in report.lines()[0]
+    assert Qrels.load(path).to_dict() == said == written(tmp_path / "out")[1]
+
+
+OPEN = {
+    "words without a number": ["relevant", "not relevant", "partially"],
+    "levels": ["high", "low", "medium"],
+    "a decimal comma": ["1,0", "0,0", "2,0"],
+}
+
+
+@pytest.mark.parametrize("words", OPEN)
+def test_grades_in_words_beside_documents_are_never_documents(words, tmp_path):
+    table = "".join(f'q{n},d{n},"{word}"\n' for n, word in enumerate(OPEN[words]))
+    refused(tmp_path, "g.csv", f"query_id,doc_id,relevant\n{table}", "doc=doc_id,grade=relevant")
+
+
+@pytest.mark.parametrize("blank", ["", "-", "None", "NaN", "n/a"])
+def test_a_grade_that_is_blank_is_refused_with_its_line(blank, tmp_path):
+    rows = "".join(f"q{n},d{n},{n % 2}\n" for n in range(8))
+    text = f"query_id,doc_id,relevant\n{rows}q8,d8,{blank}\n"
+    refused(tmp_path, "g.csv", text, f"line 10: the grade '{blank}' is no finite number")
+
+
+@pytest.mark.parametrize("field", ["label", "relevance", "is_relevant", "rating"])
+@pytest.mark.parametrize("value", ["partially", None, ""])
+def test_a_document_of_a_list_with_an_unknown_grade_does_not_get_grade_1(field, value, tmp_path):
+    rows = {"query": "a b", "relevant": [{"id": "d1", field: value}, {"id": "d2", field: 1}]}
+    refused(tmp_path, "g.jsonl", lines(rows), "is no finite number")
+
+
+def test_a_row_with_a_blank_grade_does_not_get_grade_1(tmp_path):
+    rows = lines(
+        {"query": "a b", "relevant": ["d1"], "grade": None}, {"query": "b c", "relevant": ["d1"], "grade": 2}
+    )
+    refused(tmp_path, "g.jsonl", rows, "line 1: the grade '' is no finite number")
+
+
+@pytest.mark.parametrize(
+    ("cell", "ids"),
+    [
+        ("[np.str_('a'), np.str_('b')]", ["a", "b"]),
+        ("[np.int64(3), np.int64(17)]", ["3", "17"]),
+        ("tensor([3, 17])", ["3", "17"]),
+        ("deque(['a', 'b'])", ["a", "b"]),
+        ("dict_keys(['a'])", ["a"]),
+        ("[1_000, 1.10]", ["1_000", "1.10"]),
+        ("['a ', ' b']", ["a ", " b"]),
+        ("set()", []),
+        ("[b'a']", None),
+        ("d1+d2", None),
+        ("d1；d2", None),
+        ("d1 • d2", None),
+    ],
+)
+def test_a_cell_that_spells_a_list_is_the_list_or_refused(cell, ids, tmp_path):
+    text = f'query_id,question,relevant_ids\nq,red shoes,"{cell}"\np,blue shoes,z\n'
+    if ids is None:
+        refused(tmp_path, "g.csv", text, "line 2")
+    else:
+        imported(tmp_path, "g.csv", text)
+        assert written(tmp_path / "out")[1] == {"p": {"z": 1}} | ({"q": dict.fromkeys(ids, 1)} if ids else {})
+
+
+@pytest.mark.parametrize("columns", [None, {"score": "distance"}])
+def test_distances_are_ranked_with_the_least_first_and_it_is_said(columns, tmp_path):
+    text = "query_id,doc_id,distance\nq,far,0.9\nq,near,0.1\n"
+    report = import_files(write(tmp_path / "r.csv", text), tmp_path / "out", columns=columns)
+    assert "of which less is better" in report.lines()[0]
+    assert read_run(tmp_path / "out" / "runs" / "r.trec").to_dict() == {"q": {"near": -0.1, "far": -0.9}}
+    with pytest.raises(FormatError, match="of 'distance' less is better: weir data import"):
+        read_run(tmp_path / "r.csv")
+
+
+@pytest.mark.parametrize(
+    ("head", "read", "remedy"),
+    [
+        ("query_id,doc_id,rank", read_run, "--as run-ranks"),
+        ("query_id,doc_id", read_run, "--columns retrieved=doc_id"),
+        ("qid,docno", Qrels.load, "--columns relevant=docno"),
+    ],
+)
+def test_a_table_without_numbers_is_refused_with_the_command_that_reads_it(head, read, remedy, tmp_path):
+    path = write(tmp_path / "t.csv", f"{head}\nq,a,1\n" if head.endswith("rank") else f"{head}\nq,a\n")
+    with pytest.raises(FormatError, match=f"weir data import FILE -o DIR {remedy}"):
+        read(path)
+    role, _, column = remedy.removeprefix("--columns ").partition("=")
+    choice = {"columns": {role: column}} if column else {"as_kind": "run-ranks"}
+    import_files(path, tmp_path / "out", **choice)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("t.csv", "\t"), ("t.tsv", ","), ("t.tsv", ";"), ("t.csv", ";")])
+def test_the_separator_is_the_one_in_the_header_whatever_the_file_is_called(name, mark, tmp_path):
+    text = "query_id,doc_id,{}\nq,a,2\nq,b,1\n".replace(",", mark)
+    assert Qrels.load(write(tmp_path / name, text.format("grade"))).to_dict() == {"q": {"a": 2, "b": 1}}
+    assert read_run(write(tmp_path / name, text.format("score"))).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
+
+
+@pytest.mark.parametrize("name", ["_id", "id", "ID", "Doc ID", "doc_id", "passageId"])
+def test_folders_know_the_identifiers_and_texts_of_tables(name, tmp_path):
+    rows = {name: "a", "Body": "a dam", "title": "Weirs", "lang": "en"}
+    for file, text in (
+        ("corpus.jsonl", json.dumps(rows)),
+        ("corpus.tsv", "\t".join(rows) + "\n" + "\t".join(rows.values())),
+    ):
+        folder = tmp_path / file.removeprefix("corpus.")
+        folder.mkdir()
+        (folder / "queries.jsonl").write_text('{"_id": "q", "text": "dam"}\n')
+        (folder / "qrels").mkdir()
+        (folder / "qrels" / "test.tsv").write_text("Query ID\tDoc ID\tRating\nq\ta\t1\n")
+        (folder / file).write_text(text + "\n")
+        store = weir.load(folder).store
+        assert (store.corpus.ids.tolist(), store.corpus.text.tolist()) == (["a"], ["a dam"])
+        assert (store.corpus.title.tolist(), json.loads(store.metadata[0])) == (["Weirs"], {"lang": "en"})
+
+
+def test_two_identifiers_in_a_folder_and_a_text_that_stands_elsewhere_are_refused(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text(lines({"chunk_id": "c", "doc_id": "d", "text": "x"}))
+    with pytest.raises(FormatError, match="chunk_id and doc_id, which could each be the identifier"):
+        weir.load(tmp_path).corpus  # noqa: B018  the first use reads it
+    rows = lines({"id": "a", "text": None, "body": "a dam"}, {"id": "b", "text": "b", "body": "c"})
+    refused(tmp_path, "c.jsonl", rows, "line 1: no 'text', but 'body'", as_kind="corpus")
+
+
+FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_flags_without_a_column_of_documents_are_no_documents(flags, tmp_path):
+    rows = [{"question": f"what is {flag}", "relevant": flag} for flag in FLAGS[flags]]
+    refused(tmp_path, "g.jsonl", lines(*rows), "'relevant' holds grades, and no known column names documents")
+
+
+QUERY_TEXTS = {
+    "a list": (["a dam", "or two"], "a dam\n\nor two"),
+    "an object": ({"en": "a dam"}, None),
+    "nothing": (None, None),
+    "blanks": (" ", None),
+}
+
+
+@pytest.mark.parametrize("text", QUERY_TEXTS)
+def test_no_query_is_dropped_in_silence(text, tmp_path):
+    value, read = QUERY_TEXTS[text]
+    rows = lines({"_id": "q1", "text": value}, {"_id": "q2", "text": "weirs"})
+    if read is None:
+        refused(tmp_path, "queries.jsonl", rows, "1 of 2 rows cannot be imported, the first: line 1")
+    else:
+        imported(tmp_path, "queries.jsonl", rows)
+        assert written(tmp_path / "out")[0] == {"q1": read, "q2": "weirs"}
+
+
+def test_a_separator_named_for_a_spreadsheet_is_known_to_import(tmp_path):
+    text = "\ufeffsep=;\r\nquery_id;query;doc_id;relevance\r\nq;red shoes;a;1\r\nq;red shoes;b;2\r\n"
+    imported(tmp_path, "g.csv", text)
+    assert written(tmp_path / "out")[1] == Qrels.load(tmp_path / "g.csv").to_dict() == {"q": {"a": 1, "b": 2}}
+
+
+def test_labels_with_one_unknown_word_are_refused_with_their_line_and_no_rater_is_dropped(tmp_path):
+    path = write(tmp_path / "t.csv", "Query ID,Doc-Id,Ann,Bob\nq,a,yes,no\nq,b,no,no\np,c,partially,yes\n")
+    with pytest.raises(FormatError, match="line 4: found 'partially' in the column 'Ann'"):
+        read_raters(path)
+
+
+def test_a_list_of_returned_documents_in_rows_is_a_ranking(tmp_path):
+    text = "query_id,doc_id\nq,b\nq,a\n"
+    import_files(write(tmp_path / "r.csv", text), tmp_path / "out", columns={"retrieved": "doc_id"})
+    assert read_run(tmp_path / "out" / "runs" / "r.trec").to_dict() == {"q": {"b": 2.0, "a": 1.0}}
