@@ -7,8 +7,10 @@ import json
 import pytest
 
 import weir
+from tests.unit.brooklet import write_collection
 from weir.api.auditing import relabel
 from weir.api.collection_notes import complete_cutoffs
+from weir.cli.main import main
 from weir.core.dangling import dangling
 from weir.core.strings import Ids
 
@@ -84,3 +86,17 @@ def test_recall_is_one_by_construction_where_all_that_is_relevant_may_be_ranked(
     rows = "".join(f"q1\t{doc}\t{grade}\n" for doc, grade in judged.items())
     (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
     assert bool(list(complete_cutoffs(weir.load(folder), ["R@10"]))) == by_construction
+
+
+def test_every_statement_of_judgments_that_dangle_says_so_once(tmp_path, capsys):
+    collection = write_collection(tmp_path / "one")
+    judged = collection / "qrels" / "test.tsv"
+    query = judged.read_text().splitlines()[1].split("\t")[0]
+    judged.write_text(judged.read_text() + f"{query}\tghost\t1\n")
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(f"{query} Q0 d1 1 2.0 {name}\n")
+    runs = [str(tmp_path / "a"), str(tmp_path / "b")]
+    for command in ("eval", "compare", "gate", "power"):
+        main([command, str(collection), *runs, "-m", "R@10"])
+        assert capsys.readouterr().err.count("that it does not have: 'ghost'") == 1, command
+    assert str(weir.diff(collection, *runs)).count("'ghost'") == 1

@@ -171,6 +171,32 @@ def test_results_are_not_written_through_a_link_out_of_their_folder(tmp_path, co
     assert grid.execute(tmp_path / "linked")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes in folders")
+def test_no_file_or_folder_of_results_that_is_a_way_out_is_written_through(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    results, mine = tmp_path / "results", tmp_path / "mine"
+    grid.execute(results)
+    mine.mkdir()
+    ours = sorted(path for path in results.rglob("*") if not path.name.endswith(".lock"))
+    assert {path.name for path in ours} >= {"run.trec", "stage.json", "grid.json"}
+    for path in ours:
+        for way_out in (
+            lambda path: path.symlink_to(mine / "x"),
+            lambda path: path.symlink_to(mine),
+            os.mkfifo,
+        ):
+            path.rename(tmp_path / "aside")
+            way_out(path)
+            with pytest.raises(
+                StoreError, match=r"nothing is written through it; remove it|a folder is there"
+            ):
+                Experiment((collection,), ("bm25",), ("RR",)).execute(results)
+            assert list(mine.iterdir()) == []
+            path.unlink()
+            (tmp_path / "aside").rename(path)
+    assert grid.execute(results)
+
+
 def test_an_experiment_file_that_starts_a_program_says_so(tmp_path, collection, capsys):
     path = tmp_path / "theirs.toml"
     path.write_text(f"datasets = ['{collection}']\nsystems = ['command(\"false\")']\n", encoding="utf-8")

@@ -240,3 +240,66 @@ def test_rankings_of_another_depth_are_said_beside_measures_of_whole_rankings():
     assert not any(
         "whole rankings" in note.text for note in weir.compare(qrels, FIRST, SECOND, measures="AP").notes()
     )
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A folder of cells by old and by new judgments, of two splits, and of another collection of the same name."""
+    place = tmp_path_factory.mktemp("mixed")
+    for root, shift in ((place / "kb", 0), (place / "other" / "kb", 1)):
+        (root / "qrels").mkdir(parents=True)
+        texts = [(f"d{n}", f"word{n} word{n + 1 + shift} word{n % 4}") for n in range(16)]
+        lines = [json.dumps({"_id": name, "text": text}) for name, text in texts]
+        (root / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+        queries = [(f"q{n}", f"word{n} word{(n + shift) % 4}") for n in range(16)]
+        lines = [json.dumps({"_id": name, "text": text}) for name, text in queries]
+        (root / "queries.jsonl").write_text("\n".join(lines) + "\n")
+        for split, first in (("test", 0), ("dev", 8)):
+            rows = [f"q{n}\td{n}\t1" for n in range(first, first + 8)]
+            (root / "qrels" / f"{split}.tsv").write_text(
+                "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n"
+            )
+    results, kb = place / "results", str(place / "kb")
+    weir.benchmark(kb, ["bm25", "rm3"], "nDCG@10", out=results)
+    judgments = place / "kb" / "qrels" / "test.tsv"
+    judgments.write_text(judgments.read_text().replace("q1\td1", "q1\td2"))
+    weir.benchmark(kb, ["bm25(b=0.0)", "bm25(k1=0.0)"], "nDCG@10", out=results)
+    weir.benchmark(f"{kb}:dev", ["bm25(b=0.0)", "bm25(k1=0.0)"], "nDCG@10", out=results)
+    weir.benchmark(str(place / "other" / "kb"), ["bm25(b=0.0)"], "nDCG@10", out=results)
+    weir.benchmark(str(place / "other" / "kb"), ["bm25(k1=0.0)"], "nDCG@10", out=results)
+    return results
+
+
+def test_costs_and_packs_leave_out_by_name_what_old_judgments_have_scored(mixed):
+    costs = weir.efficiency(mixed)
+    assert {row.quality.system for row in costs} == {"bm25(b=0.0)", "bm25(k1=0.0)"}
+    pack = weir.pack_results(mixed, mixed.parent / "pack.zip")
+    assert not any(label in ("bm25", "rm3") for _, label in pack.cells)
+    for notes in (costs.notes(), pack.notes()):
+        left_out = [note.text for note in notes if "other judgments" in note.text]
+        assert [text.split(" on kb")[0] for text in left_out] == ["bm25", "rm3"]
+
+
+def test_rankings_of_two_collections_of_one_name_are_not_told_apart_by_query(mixed):
+    cells = {path.parent for path in mixed.glob("kb/bm25-b=0.0-*/run.trec")}
+    by_text = {}
+    for cell in sorted(cells):
+        by_text.setdefault(json.loads((cell / "stage.json").read_text())["declared"]["corpus"], []).append(
+            cell
+        )
+    (one, *_), (other, *_) = by_text.values()
+    with pytest.raises(BadValue, match="two collections of one name: other documents and other queries"):
+        weir.diff(one, other)
+
+
+def test_effects_on_splits_of_one_collection_each_have_a_p_value_of_their_own(mixed):
+    splits = list(dict.fromkeys(row.dataset for row in weir.results(mixed) if ":" in row.dataset))
+    shown = str(weir.compare(mixed, datasets=splits, factors=True))
+    assert "collections" not in shown.split("shares of the variance", maxsplit=1)[0]
+    assert shown.count("verdict") == 2
+
+
+def test_rankings_that_old_judgments_scored_are_audited_beside_the_others(mixed, recwarn):
+    audit = weir.audits(mixed)
+    assert not [str(one.message) for one in recwarn if "left out" in str(one.message)]
+    assert "rm3" in str(audit)

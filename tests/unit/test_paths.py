@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import weir
+from tests.unit.brooklet import write_collection
 from weir.api.auditing import expand_judgments, judging_pool, relabel
 from weir.api.labels import agree, estimate, holes, next_queries, rank_agreement
 from weir.cli.main import main
@@ -368,3 +369,47 @@ def test_a_golden_set_that_leaves_a_column_open_names_the_command_that_takes_it(
     golden.write_text("question,docs\nwhy,d1\n", encoding="utf-8")
     assert main(["run", "-d", str(golden), "-s", "bm25", "-o", str(tmp_path / "r")]) == 2
     assert f"weir data import {golden} -o FOLDER" in capsys.readouterr().err
+
+
+def test_what_is_no_file_to_import_is_told_from_what_is(tmp_path, capsys):
+    """A collection, results and other folders, each with what to do; rankings alone are no collection."""
+    one = write_collection(tmp_path / "one")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.csv").write_text("query,doc,score\nq1,d1,2\n", encoding="utf-8")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "grid.json").write_text("{}", encoding="utf-8")
+    for folder, said in (
+        (one, "a folder of a collection, which needs no import: weir run -d"),
+        (tmp_path / "results", "a folder of results, which need no import"),
+        (tmp_path / "files", f"name the files that are imported: {tmp_path}/files/a.csv"),
+    ):
+        assert main(["data", "import", str(folder), "-o", str(tmp_path / "out")]) == 2
+        assert said in capsys.readouterr().err
+    (tmp_path / "r.trec").write_text("q1 Q0 d1 1 2.0 r\n", encoding="utf-8")
+    assert main(["run", "-d", str(tmp_path / "r.trec"), "-s", "bm25", "-o", str(tmp_path / "o")]) == 2
+    assert f"{tmp_path}/r.trec: found rankings and no part of a collection" in capsys.readouterr().err
+
+
+def test_a_folder_of_several_systems_is_several_runs_to_compare(tmp_path, capsys):
+    one = write_collection(tmp_path / "one")
+    argv = [
+        "run",
+        "-d",
+        str(one),
+        "-s",
+        "bm25",
+        "-s",
+        "bm25(b=0.0)",
+        "-m",
+        "RR",
+        "-o",
+        str(tmp_path / "res"),
+        "-q",
+    ]
+    assert main(argv) == 0
+    capsys.readouterr()
+    assert main(["compare", str(one), str(tmp_path / "res"), "-m", "RR"]) == 0
+    assert capsys.readouterr().out.count("bm25") > 2
+    cell, _ = sorted(path.parent for path in tmp_path.glob("res/*/*/run.trec"))
+    assert main(["compare", str(one), str(cell), "-m", "RR"]) == 2
+    assert "found one ranking" in capsys.readouterr().err

@@ -185,6 +185,13 @@ def test_an_api_is_estimated_and_not_asked(small, monkeypatch):
     assert here.index_seconds is here.probed is None
 
 
+def test_a_system_that_cannot_be_probed_is_named_and_the_others_are_planned(small):
+    absent, found = planned(Experiment((str(small),), ('dense("/no-such-model")', "bm25")), silent)
+    assert absent.index_seconds is None
+    assert "no-such-model" in absent.notes[0]
+    assert found.index_seconds is not None
+
+
 def test_a_probe_that_fails_says_why_in_one_line(small, capsys):
     with pytest.raises(BadValue, match=r"probe on 16 documents of small failed: .*no-such-model"):
         planned(Experiment((str(small),), ('dense("/no-such-model")',)), silent)

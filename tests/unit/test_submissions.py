@@ -367,6 +367,42 @@ def test_packs_of_other_judgments_and_of_one_name_are_kept_apart(packed, mine, t
     assert {row.system for row in made.rows if row.system.startswith("bm25")} == {"bm25 (a.weir.zip, a.zip)"}
 
 
+def test_splits_and_collections_of_one_name_are_datasets_of_their_own_and_a_collection_counts_once(tmp_path):
+    """Of one pack, of several packs; a mean is of collections, of which a split is a part."""
+    for place, more in ((tmp_path / "kb", 0), (tmp_path / "other" / "kb", 1)):
+        (place / "qrels").mkdir(parents=True)
+        lines = [json.dumps({"_id": f"d{n}", "text": f"word{n} word{n + 1 + more}"}) for n in range(20)]
+        (place / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+        lines = [json.dumps({"_id": f"q{n}", "text": f"word{n}"}) for n in range(20)]
+        (place / "queries.jsonl").write_text("\n".join(lines) + "\n")
+        for split, first in (("test", 0), ("dev", 10)):
+            rows = [f"q{n}\td{n if n % (3 + more) else n - 1}\t1" for n in range(first + 1, first + 10)]
+            (place / "qrels" / f"{split}.tsv").write_text(
+                "query-id\tcorpus-id\tscore\n" + "\n".join(rows) + "\n"
+            )
+    parts = [str(tmp_path / "kb"), f"{tmp_path}/kb:dev", str(tmp_path / "other" / "kb")]
+    for number, part in enumerate(parts):
+        weir.benchmark(part, ["bm25", "bm25(b=0.0)"], ["nDCG@10"], out=tmp_path / "together")
+        weir.benchmark(part, ["bm25", "bm25(b=0.0)"], ["nDCG@10"], out=tmp_path / f"apart{number}")
+    for packs, folders in (("one", ["together"]), ("several", [f"apart{number}" for number in range(3)])):
+        (tmp_path / packs).mkdir()
+        for folder in folders:
+            weir.pack_results(tmp_path / folder, tmp_path / packs / f"{folder}.zip")
+        made = weir.leaderboard(tmp_path / packs, tmp_path / f"{packs}-site")
+        assert made.refused == ()
+        board = made.boards[0]
+        assert [re.sub(r"\[\w+\]", "[]", name) for name in board.datasets] == [
+            "kb []:test",
+            "kb []:dev",
+            "kb []",
+        ]
+        one, two, three = board.datasets
+        for place in board.places:
+            mean = {row.dataset: row.mean for row in made.rows if row.system == place.system}
+            whole = ((mean[one] + mean[two]) / 2 + mean[three]) / 2 if packs == "one" else None
+            assert place.mean == pytest.approx(whole)
+
+
 @pytest.mark.parametrize("cells", [["ab"], [["mine", "bm25"], "ab"], [["mine"]], 5, [[1, 2]]])
 def test_a_manifest_of_another_layout_is_one_line(cells, packed, tmp_path, capsys):
     folder = unpack(packed, tmp_path / "unpacked")

@@ -240,6 +240,10 @@ def compare_shown(
     qrels, collection = judged_by(qrels, place_of(collection))
     if not isinstance(qrels, Scores):
         rankings = tuple(all_rankings(rankings))
+    if len(rankings) == 1 and isinstance(rankings[0], (str, os.PathLike)):
+        raise BadValue(
+            f"found one ranking, {rankings[0]}; expected judgments and two or more, or one results folder"
+        )
     dataset, reasons = None, list[str]()
     if isinstance(qrels, Scores):
         scores = _scored((qrels, *rankings))

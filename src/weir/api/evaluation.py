@@ -116,7 +116,7 @@ def _scores_of_any(
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     scores = scored(used, partial(_judged, run), measures, rules, gate)
-    return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
+    return scores.remarked(remarks)
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

@@ -235,8 +235,8 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     from weir.experiment.efficiency import efficiency_notes
     from weir.measures import measures_of
 
-    costs = tuple(costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0])))
-    return ResultSet("efficiency", costs, tuple(efficiency_notes(costs)))
+    costs, outdated = costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0]))
+    return ResultSet("efficiency", tuple(costs), (*efficiency_notes(costs), *map(Note, outdated)))
 
 
 @checked

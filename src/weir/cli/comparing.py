@@ -149,12 +149,13 @@ def compare_command(
     """
     from weir.api.comparisons import compare_shown
     from weir.errors import BadValue
+    from weir.files.paths import path_of
     from weir.measures.evaluate import Conventions
     from weir.stats.compare import ComparisonMethod
     from weir.stats.resampling import SEED
     from weir.stats.significance import DRAWS
 
-    if len(paths) == 2:
+    if len(paths) == 2 and not path_of(paths[1]).is_dir():  # a folder of results holds several runs
         raise BadValue("expected judgments and two or more runs, or one results folder")
     method = ComparisonMethod(test, correct or ("holm" if by is None else "bh"), interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip

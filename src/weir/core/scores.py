@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, replace
 from typing import Any
 
@@ -346,6 +346,11 @@ class Scores:
         if self.labels is None or self.labels.people is None:
             return np.full(len(self.measures), np.nan)
         return self._means(self.labels.people)
+
+    def remarked(self, notes: Iterable[Note]) -> Scores:
+        """The same with further remarks."""
+        more = tuple(notes)
+        return replace(self, remarks=(*self.remarks, *more)) if more else self
 
     def counted(self) -> Int64:
         """How many queries the mean of each measure is over, int64[M]."""

@@ -17,6 +17,7 @@ from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, RankingWarning, WeirError
 from weir.experiment.results import (
     ResultCell,
+    answered_texts,
     by_split,
     collection_places,
     dataset_of,
@@ -105,11 +106,17 @@ def _are_rankings(path: Path) -> bool:
 
 
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
-    """The collections of a results folder with the rankings of each; those that are not here are left out."""
+    """The collections of a results folder with the rankings of each; those that are not here are left out.
+
+    Rankings that other judgments than those that count have scored stand beside those that these have.
+    """
     groups: dict[tuple[str, ...], list[ResultCell]] = {}
-    for cell in by_split(finished_cells(folder, unjudged=True)):
-        searched = (str(cell.ranked.declared.get(part)) for part in ("corpus", "queries"))
-        groups.setdefault((cell.dataset, cell.split, cell.judgments, *searched), []).append(cell)
+    counting: dict[tuple[object, ...], str] = {}
+    for cell in sorted(by_split(finished_cells(folder, unjudged=True)), key=lambda cell: cell.outdated):
+        searched = tuple(map(str, answered_texts(cell)))
+        judgments = counting.setdefault((cell.dataset, cell.split, *searched), cell.judgments)
+        judgments = judgments if cell.outdated else cell.judgments
+        groups.setdefault((cell.dataset, cell.split, judgments, *searched), []).append(cell)
     places = collection_places([cells[0] for cells in groups.values()], collections)
     subjects, lacking, opened = [], list[str](), list[tuple[str, ...]]()
     for group, cells in groups.items():

@@ -24,6 +24,7 @@ from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
     ResultCell,
+    answered_texts,
     by_split,
     cell_collection,
     collection_of_cell,
@@ -265,11 +266,12 @@ def diff_runs(
 ) -> QueryDifferences:
     """As `diff_files`, of two runs by name."""
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
+    dangling = rules.dangling_notes(judgments)
 
     def scores_of_run(run: Run) -> Scores:
         judged = Judged.of(run, judgments)
         scores = scores_of(judged, (parsed,), rules.conventions)
-        return noted(scores, judged, judgments, (parsed,))
+        return noted(scores, judged, judgments, (parsed,)).remarked(dangling)
 
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (scores_of_run(run) for run in ranked.values())
@@ -297,6 +299,10 @@ def diff_cells(
     one, other = cells
     if (one.dataset, one.split) != (other.dataset, other.split):
         raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
+    if all(mine != theirs for mine, theirs in zip(answered_texts(one), answered_texts(other), strict=True)):
+        raise BadValue(
+            f"{first} and {second} are of two collections of one name: other documents and other queries"
+        )
     names = _names((one.system, other.system), (first, second))
     dataset = dataset_of(one, collection)
     if dataset is None and one.judgments != other.judgments:
@@ -473,8 +479,9 @@ def scores_of_files(
     scores, refused = each_file(
         runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), least
     )
+    dangling = rules.dangling_notes(judgments)
     names = zip(names_of_runs(runs), runs, strict=True)
-    return {name: scores[run] for name, run in names if run in scores}, refused
+    return {name: scores[run].remarked(dangling) for name, run in names if run in scores}, refused
 
 
 def scored_run(
@@ -484,6 +491,7 @@ def scored_run(
     parsed = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, parsed))
     scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
+    scores = scores.remarked(rules.dangling_notes(judgments))
     return SystemScores(
         run_name(run), {judged or qrels.name: JudgedScores(scores, judgment_marks(judgments))}
     )

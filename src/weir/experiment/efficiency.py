@@ -14,7 +14,14 @@ from weir.core.rounding import between, count, figure, score, share, times
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
-from weir.experiment.results import ResultCell, by_split, finished_cells, index_cost, search_cost
+from weir.experiment.results import (
+    ResultCell,
+    by_split,
+    current_cells,
+    finished_cells,
+    index_cost,
+    search_cost,
+)
 from weir.experiment.stages import RECORD
 from weir.measures.measure import direction
 
@@ -88,12 +95,13 @@ class Efficiency:
         return None if seconds is None else 1e3 * seconds
 
 
-def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """The cost of every finished cell of a results folder, next to one measure: by default nDCG@10, or the first.
+def efficiency(root: Path, measure: str | None = None) -> tuple[list[Efficiency], list[str]]:
+    """(the cost of every finished cell of a results folder next to a measure, a sentence on each cell left out).
 
-    Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
+    measure: by default nDCG@10, or the first. Left out are cells that were scored by other judgments than those that
+    count. Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
     """
-    cells = by_split(finished_cells(root))
+    cells, outdated = current_cells(by_split(finished_cells(root)))
     available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
     quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
     if quality not in available:
@@ -108,7 +116,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
             *(-math.inf if cost is None else -float(cost) for cost in costs),
         )
         goodness.append((one.quality.dataset, marks))
-    return [
+    costs = [
         # Another system on the same collection that is as good in everything, and better in something.
         replace(
             one,
@@ -121,6 +129,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
         )
         for one, (_, mine) in zip(systems, goodness, strict=True)
     ]
+    return costs, outdated
 
 
 def _cost(cell: ResultCell, row: Row) -> Efficiency:

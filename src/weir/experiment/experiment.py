@@ -17,7 +17,7 @@ from weir.core.run import Run
 from weir.core.scores import Row
 from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
-from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups
+from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
 from weir.experiment.shared_stages import SharedStages
 from weir.experiment.stage_store import StageCache, Watch, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
@@ -36,7 +36,7 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import atomic_file, make_folder, sweep, writable
+from weir.files.atomic import atomic_file, make_folder, refuse_ways_out, sweep, writable
 from weir.files.integrity import Checksum
 from weir.files.leases import clear_lock, locked
 from weir.files.object_store import is_address
@@ -419,10 +419,12 @@ class Experiment:
                     completed = None if number in done else cells[number].complete(measures, wait)
                     if completed is not None:
                         if not done:
+                            of = {id(c.stages.dataset): c.stages.dataset for c in cells}.values()
                             judged = {
-                                c.stages.dataset.name: c.stages.dataset.qrels_fingerprint for c in cells
+                                split_mark(d.name, d.split, d.corpus.fingerprint): d.qrels_fingerprint
+                                for d in of
                             }
-                            keep_order(at, judged, (str(c.system) for c in cells), judged)
+                            keep_order(at, (d.name for d in of), (str(c.system) for c in cells), judged)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
         finally:
@@ -500,12 +502,8 @@ class Experiment:
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
             store, shared = at, SharedStages(str(self.stages), at)
-        for folder in (place / slug(d.name) for place in (at, store) for d in datasets):
-            if folder.is_symlink() and not folder.resolve().is_relative_to(folder.parent.resolve()):
-                raise StoreError(
-                    f"{folder} is a link to {folder.resolve()}, and nothing is written through it; remove the link, or "
-                    "name the folder that holds the results with -o"
-                )
+        for place in (at, store):
+            refuse_ways_out(place, [slug(d.name) for d in datasets])
         cells: list[Cell] = []
         for d in datasets:
             cache = StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared)

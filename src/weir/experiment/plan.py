@@ -421,8 +421,8 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
 
     precise: whether each system is run by itself on growing samples, however long that takes; else all probes end
     within PROBING_SECONDS. A collection that is not on this machine is stood in for by texts of the published length.
-    Raises UnknownName and BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a
-    system that is a function or object.
+    A system whose probe fails has the reason in its notes. Raises UnknownName and BadValue as running the grid would,
+    BadValue where no system can be probed, with the reason, and for a system that is a function or object.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()
@@ -454,17 +454,51 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
         for system in systems
         if (not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system)))
     ]
-    quick: _Probes = {}
+    quick, failed = _Probes(), dict[str, BadValue]()
     if probed and not precise:
         watch(f"{len(subjects)} collections  probes", 0, 1)
-        quick = _sampled(subjects, probed, experiment.k, deadline)
+        try:
+            quick = _sampled(subjects, probed, experiment.k, deadline)
+        except BadValue:
+            failed = _failed(subjects[0], probed, experiment.k)
+            rest = [system for system in probed if str(system) not in failed]
+            if not failed or not rest:
+                raise
+            quick = _sampled(subjects, rest, experiment.k, time.monotonic() + PROBING_SECONDS)
     plans = []
     for subject in subjects:
         for system in systems:
             if precise:
                 watch(f"{subject.name}  {system}  probe", 0, 1)
-            plans.append(_system_plan(subject, system, experiment.k, quick, precise))
+            try:
+                if str(system) in failed:
+                    raise failed[str(system)]
+                plans.append(_system_plan(subject, system, experiment.k, quick, precise))
+            except BadValue as error:
+                failed[str(system)] = error
+                reason = str(error).removeprefix(f"{system}: ")
+                plan = Planned(subject.name, str(system), subject.documents, subject.queries)
+                plans.append(replace(plan, notes=(reason,)))
+    if len(failed) == len(set(map(str, systems))):
+        raise next(iter(failed.values()))
     return plans
+
+
+def _failed(subject: _Subject, systems: Sequence[Retriever], k: int) -> dict[str, BadValue]:
+    """Why each system cannot be probed alone, by the names of those that cannot."""
+    failed = dict[str, BadValue]()
+    with temporary_folder("plan") as name:
+        for number, system in enumerate(systems):
+            try:
+                _probe(
+                    [(subject, min(FIRST_PROBE_DOCUMENTS, subject.documents))],
+                    [system],
+                    k,
+                    name / str(number),
+                )
+            except BadValue as error:
+                failed[str(system)] = error
+    return failed
 
 
 def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float) -> _Probes:

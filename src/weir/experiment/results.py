@@ -56,7 +56,8 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 class GridOrder:
     """Datasets and systems by name, as they were asked for; () where nothing says so.
 
-    judgments: the fingerprint of those by which each dataset was last scored, by its name.
+    judgments: the fingerprint of those by which each split was last scored, by `split_mark`; by the dataset's name in
+    folders of 0.2.
     """
 
     datasets: tuple[str, ...] = ()
@@ -74,6 +75,10 @@ class GridOrder:
         except (StoreError, KeyError, TypeError, AttributeError):
             return GridOrder()
 
+    def counting(self, dataset: str, split: str, documents: object) -> str | None:
+        """The judgments of a split that were last asked for, None where that is not known."""
+        return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
+
     def place(self, dataset: str, system: str) -> tuple[int, int]:
         """Where a cell stands: the places of its dataset and of its system, LAST for one that was not asked for."""
         places = [
@@ -83,12 +88,17 @@ class GridOrder:
         return places[0], places[1]
 
 
+def split_mark(dataset: str, split: str, documents: object) -> str:
+    """What tells a split from others, of another collection of the same name too; documents: their fingerprint."""
+    return f"{dataset}:{split} {documents}"
+
+
 def keep_order(
     root: Path, datasets: Iterable[str], systems: Iterable[str], judgments: Mapping[str, str] | None = None
 ) -> None:
     """Note what is asked for; what was asked for before stays in front. Raises StoreError where the disk refuses.
 
-    judgments: the fingerprint of those of each dataset, which count from now on.
+    judgments: the fingerprint of those of each split by `split_mark`, which count from now on.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
@@ -281,19 +291,27 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """The cells, each dataset named so that it is one: scifact:dev where there are several splits of a collection.
+    """The cells, each dataset named so that it is one, as `dataset_names` has it; a dataset's stand together."""
+    called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
+    places = list(dict.fromkeys(cell.dataset for cell in called))
+    return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
-    Several collections of one name are told apart by a hash of their documents, as in kb [1a2b3c], or of their queries.
+
+def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
+    """Of each cell the names of its dataset and its collection, such that each is one.
+
+    A dataset is called as scifact:dev where there are several splits of a collection. Several collections of one name
+    are told apart by a hash of their documents, as in kb [1a2b3c], or of their queries.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
     for cell in cells:
-        documents, queries = _answered(cell)
+        documents, queries = answered_texts(cell)
         texts.setdefault(cell.collection, {})[documents, None] = None
         texts.setdefault(f"{cell.collection} {documents} {cell.judgments}", {})[documents, queries] = None
 
     def unit(cell: ResultCell) -> str:
-        documents, queries = _answered(cell)
+        documents, queries = answered_texts(cell)
         several = len(texts[cell.collection]) > 1
         more = len(texts[f"{cell.collection} {documents} {cell.judgments}"]) > 1
         marks = [str(documents)[:_SHOWN_HASH]] * several + [str(queries)[:_SHOWN_HASH]] * more
@@ -302,12 +320,10 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
     units = [unit(cell) for cell in cells]
     for name, cell in zip(units, cells, strict=True):
         splits.setdefault(name, set()).add(cell.split)
-    called = [
-        _called(cell, name + f":{cell.split}" * (len(splits[name]) > 1), name)
+    return [
+        (name + f":{cell.split}" * (len(splits[name]) > 1), name)
         for name, cell in zip(units, cells, strict=True)
     ]
-    places = list(dict.fromkeys(cell.dataset for cell in called))
-    return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
 
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
@@ -394,7 +410,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
         """Whether it has scores, or it is of a collection that had no judgments when it was last asked for."""
         if cell.rows:
             return True
-        last = order.judgments.get(cell.dataset)
+        last = _asked(cell, order)
         return unjudged and (cell.dataset not in scored or last == cell.judgments)
 
     kept = [[cell for cell in group if counts(cell)] for group in by_folder]
@@ -638,9 +654,14 @@ def _cells_in(folder: Path) -> Iterator[ResultCell]:
         yield cell
 
 
+def _asked(cell: ResultCell, order: GridOrder) -> str | None:
+    """The judgments of its split that were last asked for."""
+    return order.counting(cell.dataset, cell.split, answered_texts(cell)[0])
+
+
 def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
     """The cell of one folder whose judgments count: those last asked for, else those it was last scored by."""
-    counting = order.judgments.get(cells[0].dataset)
+    counting = _asked(cells[0], order)
     last = max(cells, key=lambda cell: (cell.judgments == counting, str(cell.scored[-1][1].made.get("when"))))
     return replace(last, superseded=len(cells) - 1)
 
@@ -653,13 +674,13 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
     last: dict[tuple[object, ...], tuple[bool, str, str]] = {}
     for cell in cells:
         asked, when = (
-            cell.judgments == order.judgments.get(cell.dataset),
+            cell.judgments == _asked(cell, order),
             str(cell.scored[-1][1].made.get("when")),
         )
-        split = _answered(cell)[0], cell.dataset, cell.split
+        split = answered_texts(cell)[0], cell.dataset, cell.split
         last[split] = max(last.get(split, (False, "", "")), (asked, when, cell.judgments))
     return [
-        replace(cell, outdated=cell.judgments != last[_answered(cell)[0], cell.dataset, cell.split][-1])
+        replace(cell, outdated=cell.judgments != last[answered_texts(cell)[0], cell.dataset, cell.split][-1])
         for cell in cells
     ]
 
@@ -991,7 +1012,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     return sentences
 
 
-def _answered(cell: ResultCell) -> tuple[object, object]:
+def answered_texts(cell: ResultCell) -> tuple[object, object]:
     """What identifies the documents and the queries of the rankings."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 

@@ -192,10 +192,11 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
         files = {RECORD, *record.files}
         scored_by = [(path, one) for path in scores if (one := _read(path, finding)) is not None]
         judgments = {str(one.declared.get("qrels")) for _, one in scored_by}
-        last = GridOrder.read(folder.parent.parent).judgments
+        order = GridOrder.read(folder.parent.parent)
         for path, scored in scored_by:
             files |= {path.name, *scored.files}
-            counting = last.get(str(scored.facts.get("dataset")))
+            of = (str(scored.facts.get(name)) for name in ("dataset", "split"))
+            counting = order.counting(*of, record.declared.get("corpus"))
             counts = counting not in judgments or scored.declared.get("qrels") == counting
             _check_scores(folder, path, record, scored, finding, collection if sound and counts else None)
         for path in sorted(folder.rglob("*")):

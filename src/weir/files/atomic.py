@@ -21,7 +21,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -225,6 +225,43 @@ def _target_folder(path: Path) -> Path:
         there = "standard output" if path == STANDARD_OUTPUT else "a file is there"
         raise StoreError(f"cannot write {path}: {there}; name a folder")
     return target
+
+
+def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
+    """Raise StoreError where a folder, which may be a stranger's, has a link that leads out of it, a pipe or a device.
+
+    What is written below it, in place or by name, would land elsewhere. folders: the names of the folders in it that
+    are written, which are searched whole; of the others nothing is asked.
+    """
+    inside = root.resolve()
+    for above, names, files in os.walk(root):
+        if above == str(root):
+            names[:] = [name for name in names if name in folders]
+        for path in (Path(above) / name for name in (*names, *files)):
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:  # another process took it away
+                continue
+            if stat.S_ISLNK(mode) and not path.resolve().is_relative_to(inside):
+                found = f"a link to {path.resolve()}"
+            elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+                found = "a pipe, a socket or a device"
+            else:
+                continue
+            raise StoreError(
+                f"{path} is {found}, and nothing is written through it; remove it, or name another folder with -o"
+            )
+
+
+def own_file(path: Path) -> Path:
+    """The path of a file inside a folder that is written, of which a link, a pipe or a device is taken away first.
+
+    Only what a user names itself is written through.
+    """
+    with storing(path):
+        if path.is_symlink() or is_stream(path):
+            path.unlink()
+    return path
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:

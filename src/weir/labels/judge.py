@@ -20,7 +20,7 @@ from weir.core.frames import plain
 from weir.core.qrels import MODEL, Qrels
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, FormatError, ServiceError
-from weir.files.atomic import atomic_dir, write_json, write_text
+from weir.files.atomic import atomic_dir, own_file, write_json, write_text
 from weir.files.json_record import read_json
 from weir.files.label_files import LABELS
 from weir.files.text_files import read_toml
@@ -302,7 +302,7 @@ class _Work:
                 lines.append(self.line(row, answer, {"probe": name}))
                 samples[answer.row, answer.sample] = math.nan if answer.grade is None else answer.grade
         if lines:
-            write_text(path, "".join(lines))
+            write_text(own_file(path), "".join(lines))
         after, _ = combined(samples, settings.combine)
         before = grades[[row for _, row, _ in cases]] if cases else np.empty(0)
         names = np.array([name for name, _, _ in cases])

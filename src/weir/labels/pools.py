@@ -334,7 +334,7 @@ def relabelled(
 
     Where both judge a pair, the new judgment counts. Queries that only the new judgments know are in no mean, which are
     of the same queries; their labels are among the judgments where the subject has the query. Raises BadValue where
-    none of the new judgments is of a query of the subject, or without runs.
+    none of the new judgments is of a query of the subject, without runs, and for one that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)
@@ -358,6 +358,8 @@ def relabelled(
         before, after = (
             scores_of(joined, measures) for joined in (subject.joins[name], Judged.of(run, of_same_queries))
         )
+        if not before.answered.any():
+            raise BadValue(f"{subject.name}: {name} answers none of the {len(old):,} judged queries")
         one, other = (scores.in_id_order(str(measure)) for scores in (before, after))
         low, high = interval(other - one)
         rows.append(

@@ -447,7 +447,8 @@ def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
     tables = []
     for _, of_measure in itertools.groupby(studies, key=lambda study: study.measure):
         same = list(of_measure)
-        tables += [_effect_table(same), _source_table(same)]
+        groups = [same] if same[-1].collections else [[one] for one in same]  # splits of one share no p-value
+        tables += [*map(_effect_table, groups), _source_table(same)]
     tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, *_notes(studies)))
     return tuple(tables)
 
@@ -456,12 +457,16 @@ def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
 def factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[Table, ...]:
     """Of each measure the effects by collection, then the shares of variance.
 
-    One collection's effects stand with their p-values and verdicts; so do all with `long`.
+    Effects on one collection, or on its splits, stand with their p-values and verdicts; so do all with `long`.
     """
     tables = []
     for _, of_measure in itertools.groupby(studies, key=lambda study: study.measure):
         same = list(of_measure)
-        tables += [_detailed(study) for study in same] if len(same) == 1 or long else [_effect_table(same)]
+        tables += (
+            [_detailed(study) for study in same]
+            if long or not same[-1].collections
+            else [_effect_table(same)]
+        )
         tables.append(_source_table(same))
     return (*tables, sentences(*_notes(studies)))
 

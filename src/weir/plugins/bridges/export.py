@@ -18,7 +18,7 @@ from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, require
 from weir.experiment.results import ResultCell, as_weir_writes_it, finished_cells, whole_seconds
 from weir.experiment.stages import Stage, slug
-from weir.files.atomic import make_folder, write_json, write_text
+from weir.files.atomic import make_folder, own_file, write_json, write_text
 from weir.files.runs import read_run
 from weir.files.text_files import read_bytes, read_toml
 from weir.files.write import write_run
@@ -125,7 +125,7 @@ def write_hub_results(
     for cell, name, entry in zip(cells, _file_names(cells), entries, strict=True):
         place = _folder(folder, name, ".eval_results")
         paths.append(place / f"{_set_name(cell)}.yaml")
-        write_text(paths[-1], yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
+        write_text(own_file(paths[-1]), yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
     return paths
 
 
@@ -191,10 +191,10 @@ def write_mteb_results(
         name = model or f"weir/{slug(cell.label or cell.system)}"
         place = _folder(folder, "results", name.replace("/", "__").replace(" ", "_"), revision)
         paths.append(place / f"{slug(task_of(cell.collection).name)}.json")
-        write_json(paths[-1], _with_other_splits(result, paths[-1]))
+        write_json(own_file(paths[-1]), _with_other_splits(result, paths[-1]))
         facts: dict[str, object] = dict.fromkeys(NO_FACTS)
         meta = {"name": name, "revision": revision, "framework": [], **facts}
-        write_json(place / "model_meta.json", meta)
+        write_json(own_file(place / "model_meta.json"), meta)
     return paths
 
 
@@ -310,7 +310,7 @@ def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Pat
         run = replace(read_run(cell.run), name=cell.label or cell.system)
         with as_weir_writes_it(cell):
             metadata = metadata_of(cell)
-        write_annotated_run(run, paths[-1], metadata)
+        write_annotated_run(run, own_file(paths[-1]), metadata)
     return paths
 
 

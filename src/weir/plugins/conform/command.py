@@ -45,7 +45,7 @@ def command(
     the tool could not be asked. The vectors and what an answer looks like: docs/conformance.md.
     """
     from weir.errors import BadValue
-    from weir.files.atomic import write_text
+    from weir.files.atomic import own_file, write_text
     from weir.plugins.conform.certificate import grade, summary, worst
     from weir.plugins.conform.tools import answers_text, ask, read_answers
     from weir.plugins.conform.vectors import files, vectors
@@ -54,7 +54,7 @@ def command(
         raise BadValue("--answers grades a file; name a tool or --python without it")
     if export is not None:
         for name, text in files().items():
-            write_text(export / name, text)
+            write_text(own_file(export / name), text)
         say(f"{export}: {len(files())} files")
         return
     chosen = vectors(groups)

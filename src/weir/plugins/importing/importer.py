@@ -334,6 +334,9 @@ def request_for(
     roles = dict(columns or {})
     check_roles(roles)
     listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
+    for path in listed:
+        if path.is_dir():
+            raise BadValue(_no_file(path))
     if isinstance(as_kind, str):
         kinds = dict.fromkeys(listed, as_kind)
     else:
@@ -345,6 +348,19 @@ def request_for(
         READERS.get(kind)
     files = tuple(InputFile(path, roles, kinds[path]) for path in listed)
     return ImportRequest(files, Path(corpus) if corpus is not None else None, choices or Choices())
+
+
+def _no_file(folder: Path) -> str:
+    """What to give in place of a folder."""
+    if any((folder / name).exists() for name in ("grid.json", "stage.json")):
+        return f"{folder} is a folder of results, which need no import: weir results, weir compare and others read them"
+    try:
+        find_layout(folder)
+    except WeirError:
+        inside = sorted(str(path) for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+        shown = ", ".join(inside[:4]) + ", ..." * (len(inside) > 4)
+        return f"{folder} is a folder; name the files that are imported" + (f": {shown}" if inside else "")
+    return f"{folder} is a folder of a collection, which needs no import: weir run -d {folder}, weir eval {folder} RUN"
 
 
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:

@@ -15,7 +15,7 @@ from weir.core.rounding import short_score
 from weir.core.scores import Note
 from weir.core.tables import Table, markdown_escaped, notebook_html, written
 from weir.errors import WeirError
-from weir.files.atomic import make_folder, write_text
+from weir.files.atomic import make_folder, own_file, write_text
 from weir.files.paths import path_of
 from weir.plugins.report.page import page
 from weir.plugins.report.paper import study_tables
@@ -122,7 +122,7 @@ class Report:
                 words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:50]
                 for ending in endings:
                     path = place / f"{section.name}-{number + 1}-{words}.{ending}"
-                    write_figure(chart, path, width)
+                    write_figure(chart, own_file(path), width)
                     paths.append(path)
         return paths
 
@@ -140,7 +140,7 @@ def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence
         for number, text in enumerate(values, 1)
     }
     for file, text in texts.items():
-        write_text(folder / file, text.rstrip("\n") + "\n")
+        write_text(own_file(folder / file), text.rstrip("\n") + "\n")
     return [folder / file for file in texts]
 
 

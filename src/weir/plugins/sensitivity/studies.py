@@ -24,7 +24,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, StoreError
-from weir.files.atomic import make_folder
+from weir.files.atomic import make_folder, own_file
 from weir.files.integrity import read_sealed, write_sealed
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
@@ -654,7 +654,7 @@ class _Studies:
         study = make()
         if path is not None:
             make_folder(path.parent)
-            write_sealed(path, {"study": name, "declared": declared, "found": plain(study)})
+            write_sealed(own_file(path), {"study": name, "declared": declared, "found": plain(study)})
         return study
 
     def orders(self, count: int) -> OrderStudy:

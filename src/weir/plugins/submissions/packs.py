@@ -26,7 +26,14 @@ from weir.core.rounding import counted, size
 from weir.core.scores import Note
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import FormatError, StoreError, WeirError
-from weir.experiment.results import ResultCell, by_collection, chosen_cells, finished_cells, stages_of
+from weir.experiment.results import (
+    ResultCell,
+    by_collection,
+    chosen_cells,
+    current_cells,
+    finished_cells,
+    stages_of,
+)
 from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file, temporary_folder
@@ -44,13 +51,17 @@ _EXPECTED = "a pack that weir submit pack has written"
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """What a pack holds: its content's hash, the cells by collection and system, and how many bytes it has."""
+    """What a pack holds: its content's hash, the cells by collection and system, and how many bytes it has.
+
+    left_out: a sentence on each cell that other judgments than those that count have scored.
+    """
 
     path: str
     digest: str
     cells: tuple[tuple[str, str], ...]
     bytes: int
     note: str = ""
+    left_out: tuple[str, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """The cells of the pack."""
@@ -60,7 +71,7 @@ class Pack:
 
     def notes(self) -> tuple[Note, ...]:
         """What the pack cannot prove."""
-        return (Note(UNPROVED),)
+        return (Note(UNPROVED), *map(Note, self.left_out))
 
     __repr__ = result_text
     _repr_html_ = result_html
@@ -129,7 +140,8 @@ def pack_results(
     and where the disk refuses.
     """
     root = path_of(folder)
-    cells = by_collection(chosen_cells(finished_cells(root), datasets, systems))
+    cells, outdated = current_cells(chosen_cells(finished_cells(root), datasets, systems))
+    cells = by_collection(cells)
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
     contents = {name: _Content.of(path) for name, path in sorted(files.items())}
     digest = _digest({name: one.sha256 for name, one in contents.items()})
@@ -149,7 +161,8 @@ def pack_results(
                 shutil.copyfileobj(file, member, 1 << 20)
         archive.close()
         size_packed = temporary.stat().st_size
-    return Pack(str(out), digest, tuple((c.dataset, c.label) for c in cells), size_packed, note)
+    held = tuple((c.dataset, c.label) for c in cells)
+    return Pack(str(out), digest, held, size_packed, note, tuple(outdated))
 
 
 @dataclass(frozen=True)

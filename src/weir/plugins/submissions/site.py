@@ -31,7 +31,7 @@ from weir.datasets.catalogue import Entry
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.experiment.comparing import unit_names
 from weir.experiment.published import published
-from weir.experiment.results import ResultCell, finished_cells
+from weir.experiment.results import ResultCell, answered_texts, by_split, dataset_names, finished_cells
 from weir.files.atomic import atomic_dir, temporary_folder
 from weir.files.integrity import Checksum
 from weir.files.paths import path_of
@@ -90,7 +90,7 @@ class Site:
     def tables(self) -> tuple[Table, ...]:
         """What was written."""
         systems = len({row.system for row in self.rows})
-        collections = len({row.dataset for row in self.rows})
+        collections = len({row.unit or row.dataset for row in self.rows})
         lines = [f"{counted(systems, 'system')} on {counted(collections, 'collection')} in {self.folder}"]
         return (sentences(*lines, *(f"refused: {name}: {reason}" for name, reason in self.refused)),)
 
@@ -118,7 +118,7 @@ def leaderboard(
     not be verified whole, or that was scored by other judgments than one before it, is named and counts nowhere.
     Raises FormatError for a folder without packs, BadValue where none holds or none has the measure.
     """
-    folder = Path(submissions)
+    folder = path_of(submissions)
     packs = sorted(folder.glob("*.zip"))
     if not packs:
         missing = "no pack (*.zip)" if folder.is_dir() else "no such folder"
@@ -126,10 +126,8 @@ def leaderboard(
     names = dict(
         zip(packs, distinct_names([_stem(file) for file in packs], [f.name for f in packs]), strict=True)
     )
-    grid, rows, judgments = dict[tuple[str, str], Scores](), list[Row](), dict[str, tuple[str, str]]()
-    contents, named = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
-    refused, provenance = list[tuple[str, str]](), dict[str, dict[str, str]]()
-    trained = dict[str, frozenset[str] | None]()
+    found, judgments = list[_Found](), dict[tuple[object, ...], tuple[str, str]]()
+    refused = list[tuple[str, str]]()
     for number, file in enumerate(packs):
         if progress is not None:
             progress(f"verifying {file.name}", number, len(packs))
@@ -142,38 +140,61 @@ def leaderboard(
             refused.append((file.name, (*verification.problems, *verification.unchecked)[0]))
             continue
         with temporary_folder("site") as temporary:
-            cells = finished_cells(unpacked(file, temporary) / RESULTS)
-            mine = {cell.dataset: cell.judgments for cell in cells}
-            other = next((d for d, of in mine.items() if judgments.get(d, (of, ""))[0] != of), None)
+            cells = by_split(finished_cells(unpacked(file, temporary) / RESULTS))
+            mine = {_judged(one): one for one in cells}
+            other = next(
+                (of for of, one in mine.items() if judgments.get(of, (one.judgments,))[0] != one.judgments),
+                None,
+            )
             if other is not None:
-                refused.append(
-                    (file.name, f"the judgments of {other} are not those of {judgments[other][1]}")
-                )
+                called, before = mine[other].dataset, judgments[other][1]
+                refused.append((file.name, f"the judgments of {called} are not those of {before}"))
                 continue
-            for dataset, qrels in mine.items():
-                judgments.setdefault(dataset, (qrels, file.name))
-            for cell in cells:
-                if cell.mean(measure) is None:
-                    continue
-                name = _same(contents, cells, cell) or f"{cell.label} ({names[file]})"
-                packs_of = named.setdefault(name, {}).setdefault(cell.label, [])
-                packs_of += [names[file]] * (names[file] not in packs_of)
-                contents.setdefault(name, {})[cell.dataset] = _content(cell)
-                if (cell.dataset, name) in grid:
-                    continue
-                grid[cell.dataset, name] = cell.values()
-                trained[name] = trained_on(cell.system)
-                rows += [
-                    replace(row, system=name, title="") for row in cell.named_rows() if row.measure == measure
-                ]
-                made = cell.ranked.made
-                provenance[name] = provenance.get(name) or {
-                    "pack": file.name,
-                    "content": verification.digest,
-                    "made (claimed)": str(made.get("when"))[:19],
-                    "weir (claimed)": str(made.get("weir")),
-                    "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
-                }
+            apart = next((one for one in cells if mine[_judged(one)].judgments != one.judgments), None)
+            if apart is not None:
+                refused.append((file.name, f"{apart.dataset} was scored by two kinds of judgments"))
+                continue
+            for of, one in mine.items():
+                judgments.setdefault(of, (one.judgments, file.name))
+            found += [
+                _Found(file, verification.digest, one, one.values(), _content(one))
+                for one in cells
+                if one.mean(measure) is not None
+            ]
+    grid, rows = dict[tuple[str, str], Scores](), list[Row]()
+    contents, named = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
+    provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
+    called_of = dataset_names([one.cell for one in found])
+    systems = dict[tuple[Path, str], list[tuple[_Found, str, str]]]()
+    for one, (dataset, collection) in zip(found, called_of, strict=True):
+        systems.setdefault((one.pack, one.cell.label), []).append((one, dataset, collection))
+    name_of = dict[tuple[Path, str], str]()
+    for (file, label), its in systems.items():
+        own = {dataset: one.content for one, dataset, _ in its}
+        name = name_of[file, label] = _same(contents, own) or f"{label} ({names[file]})"
+        packs_of = named.setdefault(name, {}).setdefault(label, [])
+        packs_of += [names[file]] * (names[file] not in packs_of)
+        contents[name] = contents.get(name, {}) | own
+    for one, (dataset, collection) in zip(found, called_of, strict=True):
+        cell, name = one.cell, name_of[one.pack, one.cell.label]
+        if (dataset, name) in grid:
+            continue
+        grid[dataset, name] = replace(one.values, origin=replace(one.values.origin, collection=collection))
+        trained[name] = trained_on(cell.system)
+        unit = "" if collection == dataset else collection
+        rows += [
+            replace(row, dataset=dataset, unit=unit, system=name, title="")
+            for row in cell.rows
+            if row.measure == measure
+        ]
+        made = cell.ranked.made
+        provenance[name] = provenance.get(name) or {
+            "pack": one.pack.name,
+            "content": one.digest,
+            "made (claimed)": str(made.get("when"))[:19],
+            "weir (claimed)": str(made.get("weir")),
+            "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
+        }
     if not rows:
         why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
@@ -194,16 +215,29 @@ def leaderboard(
     return site
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A cell of a pack that holds, its scores and the content of its rankings; digest: the content of the pack."""
+
+    pack: Path
+    digest: str
+    cell: ResultCell
+    values: Scores
+    content: Checksum
+
+
+def _judged(cell: ResultCell) -> tuple[object, ...]:
+    """What has one kind of judgments: a split of a collection, by its name and its documents."""
+    return cell.collection, cell.split, answered_texts(cell)[0]
+
+
 def _content(cell: ResultCell) -> Checksum:
     """What tells the rankings of a cell from others, whatever they are called."""
     return cell.ranked.files[cell.run.name]
 
 
-def _same(
-    contents: Mapping[str, Mapping[str, Checksum]], cells: Sequence[ResultCell], cell: ResultCell
-) -> str:
-    """The system of equal rankings on all collections that both have, whatever it is called; "" for none."""
-    own = {one.dataset: _content(one) for one in cells if one.label == cell.label}
+def _same(contents: Mapping[str, Mapping[str, Checksum]], own: Mapping[str, Checksum]) -> str:
+    """The system of equal rankings on all datasets that both have, whatever it is called; "" for none."""
     for name, others in contents.items():
         both = own.keys() & others.keys()
         if both and all(own[dataset] == others[dataset] for dataset in both):
@@ -234,11 +268,14 @@ def _entry(dataset: str) -> Entry | None:
         return None
 
 
-def filters(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The datasets of each filter: all, then by task, domain, size and licence."""
+def filters(datasets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The datasets of each filter: all, then by task, domain, size and licence.
+
+    datasets: the collection of each.
+    """
     chosen = {"all collections": tuple(datasets)}
-    for dataset in datasets:
-        entry = _entry(dataset)
+    for dataset, collection in datasets.items():
+        entry = _entry(collection)
         size = NO_ENTRY
         if entry is not None:
             size = "small" if entry.documents < MEDIUM_DOCUMENTS else "medium"
@@ -261,7 +298,8 @@ def _boards(
     grid: Mapping[tuple[str, str], Scores],
 ) -> tuple[Board, ...]:
     """The board of each filter. trained: on which collections each system was trained, None where that is not known."""
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    collections = {row.dataset: row.unit or row.dataset for row in rows}
+    datasets = list(collections)
 
     def verdicts(
         of: Sequence[str], cells: Mapping[tuple[str, str], Scores]
@@ -277,12 +315,12 @@ def _boards(
 
     boards = [
         Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of], verdicts(of, grid)))
-        for name, of in filters(datasets).items()
+        for name, of in filters(collections).items()
     ]
 
     def unseen(system: str, dataset: str) -> bool:
-        collections = trained[system]
-        return collections is not None and dataset not in collections
+        known = trained[system]
+        return known is not None and collections[dataset] not in known
 
     zero_shot = [row for row in rows if unseen(row.system, row.dataset)]
     if len(zero_shot) < len(rows):
@@ -310,6 +348,7 @@ def places(
     Systems that share no collections are in no order, so a missing cell widens a range and never moves it.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
+    unit_of = unit_names({row.dataset: row.unit for row in rows if row.dataset in datasets})
     systems = list(dict.fromkeys(system for _, system in means))
     on_each: dict[str, list[str]] = {system: [] for system in systems}
     for pair in (pair for comparison in comparisons for pair in comparison.pairs):
@@ -319,8 +358,15 @@ def places(
     for system in systems:
         against = [verdicts.get((system, other), "") for other in systems if other != system]
         above, below, every = against.count("worse"), against.count("better"), on_each[system]
-        own = [means[d, system] for d in datasets if (d, system) in means]
-        mean = sum(own) / len(own) if len(own) == len(datasets) else None
+        own = [d for d in datasets if (d, system) in means]
+        parts = dict[str, list[float]]()
+        for d in own:
+            parts.setdefault(unit_of[d], []).append(means[d, system])
+        mean = (
+            sum(sum(of) / len(of) for of in parts.values()) / len(parts)
+            if len(own) == len(datasets)
+            else None
+        )
         better, worse = every.count("better"), every.count("worse")
         counts = better, len(every) - better - worse, worse
         ranked.append(Place(system, 1 + above, len(systems) - below, *counts, mean, len(own)))
@@ -372,7 +418,7 @@ def _write(
         comparison = next((c for c in comparisons if c.dataset == dataset), None)
         facts = {"dataset": dataset, "rows": [row.to_dict() for row in own]}
         _json(folder / "api" / "datasets" / f"{slug(dataset)}.json", facts)
-        body = _about(dataset) + _rows(
+        body = _about(own[0].unit or dataset) + _rows(
             own, "system", lambda r: (r.system, f"../systems/{slug(r.system)}.html"), comparison
         )
         _put(

@@ -196,7 +196,13 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     key = ["files", files, settings, identity(documents.path) if documents else None]
     name = description.name or path.stem
     make = partial(import_request, request, watch=watch)
-    layout = find_layout(materialized(name, key, make if fetch else None))
+    place = materialized(name, key, make if fetch else None)
+    try:
+        layout = find_layout(place)
+    except FormatError:  # the files hold rankings alone, as a collection has none
+        raise FormatError(
+            first, "rankings and no part of a collection", "queries, documents or judgments"
+        ) from None
     if documents is not None:
         if layout.documents is not None:
             places = f"documents in {first.name} and in {description.documents}"
