@@ -74,7 +74,8 @@ def data() -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
         for i in range(12)
     }
     run = {
-        f"q{i}": {f"d{j}": float(n) for n, j in enumerate(chosen.sample(range(40), 25))} for i in range(12)
+        f"q{i}": {f"d{j}": float(24 - n) for n, j in enumerate(chosen.sample(range(40), 25)[::-1])}
+        for i in range(12)
     }
     return qrels, run
 

@@ -121,8 +121,12 @@ def test_power_and_ties_are_those_of_their_homes():
     assert dict(found.numbers)["detectable"] == pytest.approx(plan.detectable, abs=1e-12)
     assert dict(found.numbers)["queries needed"] == plan.needs[0].queries
     tied = Run.of({n: {"a": 1.0, "b": 1.0, "c": 1.0} for n in names})
-    [band] = audited(Subject("mine", qrels=qrels, runs={"tied": tied, **runs}), ["tied scores"]).findings
-    assert dict(band.numbers) == {"low": 0.5, "high": 1}
+    found = audited(Subject("mine", qrels=qrels, runs={"tied": tied, **runs}), ["tied scores"]).findings
+    assert {one.severity: dict(one.numbers) for one in found} == {
+        "caution": {"low": 0.5, "high": 1},
+        "note": {"k": 3, "queries": 40},
+    }
+    assert {one.system for one in found} == {"tied"}
 
 
 def test_copies_of_a_query_that_are_judged_otherwise_are_counted():

@@ -174,7 +174,9 @@ def test_the_hub_hears_no_interval_of_fewer_queries_than_have_one(tmp_path):
     texts = {f"d{n}": f"river {n}" for n in range(5)}
     for queries in (5, 6):
         data = weir.Dataset.of(
-            texts, {f"q{n}": "river" for n in range(queries)}, {f"q{n}": {"d1": 1} for n in range(queries)}
+            texts,
+            {f"q{n}": "river" for n in range(queries)},
+            {f"q{n}": {f"d{n % 2}": 1} for n in range(queries)},
         )
         weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / f"{queries}")
         [path] = bridges.write_hub_results(tmp_path / f"{queries}", tmp_path / "hub", "a/b:c")

@@ -20,7 +20,7 @@ from tests.unit.brooklet import write_collection
 from weir.datasets import catalogue
 from weir.datasets.fetch import fetch
 from weir.datasets.load import load, load_group
-from weir.errors import BadValue, DownloadError, FormatError, UnknownName
+from weir.errors import BadValue, DownloadError, FormatError, NameNote, UnknownName
 from weir.settings import settings
 
 BEIR = {
@@ -353,7 +353,10 @@ def test_a_mirror_with_another_file_is_not_believed(
 def test_a_folder_of_a_known_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scifact").mkdir()
-    with pytest.raises(
-        DownloadError, match=r"weir data fetch scifact .*; the folder of that name here is \./scifact"
+    with (
+        pytest.warns(NameNote, match=r"scifact is the catalogue's; the folder is \./scifact"),
+        pytest.raises(
+            DownloadError, match=r"weir data fetch scifact .*; the folder of that name here is \./scifact"
+        ),
     ):
         load("scifact")

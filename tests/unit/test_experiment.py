@@ -67,8 +67,9 @@ def test_another_collection_of_the_same_name_is_another_cell(tmp_path):
     Experiment((two,), *grid).execute(tmp_path / "results")
     assert len(list((tmp_path / "results").rglob("scores-*.json"))) == 2
     rows = folder_rows(tmp_path / "results")
-    assert len({r.system for r in rows}) == 2
-    assert all(r.system.startswith("bm25 #") for r in rows)
+    assert {r.system for r in rows} == {"bm25"}
+    assert len({r.dataset for r in rows}) == 2
+    assert all(r.dataset.startswith("same [") for r in rows)
     with pytest.raises(BadValue, match="two different datasets are named 'same'"):
         Experiment((one, two), *grid).execute(tmp_path / "other")
     assert not (tmp_path / "other").exists()

@@ -73,8 +73,8 @@ from weir.systems.protocol import Costs
         ("rrf(bm25, rm3, k=x)", "k is x; expected a whole number"),
         ("splade('x', quantised=true)", "quantised is true; expected True or False"),
         ("rm3(bm26)", "no system named 'bm26'"),
-        (3, "3 is not a system"),
-        (None, "None is not a system"),
+        (3, r"text is 3 \(int\); expected a text"),
+        (None, "text is None; expected a text"),
     ],
     ids=lambda value: str(value)[:40],
 )  # fmt: skip

@@ -117,7 +117,9 @@ def odd(tmp_path) -> list[str]:
     (tmp_path / "q").write_text(f"{ODD} 0 d1 1\n{ODD}2 0 {ODD} 1\nplain 0 d1 1\n", encoding="utf-8")
     names = ["r.trec", "r\x1b[31m\u202e.trec"]
     for name, score in zip(names, (1.5, 0.5), strict=True):
-        rows = f"{ODD} Q0 {ODD} 1 {score} x\n{ODD} Q0 d1 2 1.0 x\n{ODD}2 Q0 d1 1 1.5 x\nplain Q0 d1 1 {score} x\n"
+        (best, first), (worse, second) = sorted([(score, ODD), (1.0, "d1")], reverse=True)
+        rows = f"{ODD} Q0 {first} 1 {best} x\n{ODD} Q0 {second} 2 {worse} x\n{ODD}2 Q0 d1 1 1.5 x\n"
+        rows += f"plain Q0 d1 1 {score} x\n"
         (tmp_path / name).write_text(rows, encoding="utf-8")
     return [str(tmp_path / name) for name in ("q", *names)]
 

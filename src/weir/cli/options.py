@@ -41,8 +41,8 @@ class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
             raise BadValue(f"{param.get_error_hint(ctx)}: {error}" if param and ctx else str(error)) from None
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
-        """The files and folders that it begins, of a path."""
-        return [CompletionItem(incomplete, type="file")] if self.name == "path" else []
+        """The files and folders that it begins."""
+        return [CompletionItem(incomplete, type="file")]
 
 
 def _name(text: str) -> str:
