@@ -361,7 +361,7 @@ APOSTROPHES = ("'", "\u2019", "\uff07")
 POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
 
 
-OWN = "own, version "
+OWN_VERSION_PREFIX = "own, version "
 
 
 @dataclass(frozen=True)
@@ -401,7 +401,7 @@ class Analyzer:
     @property
     def own(self) -> bool:
         """Whether `add_analyzer` made it."""
-        return self.cut_version.startswith(OWN)
+        return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
         """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
