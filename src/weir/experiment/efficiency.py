@@ -116,7 +116,7 @@ def efficiency(root: Path, measure: str | None = None) -> tuple[list[Efficiency]
             *(-math.inf if cost is None else -float(cost) for cost in costs),
         )
         goodness.append((one.quality.dataset, marks))
-    costs = [
+    marked = [
         # Another system on the same collection that is as good in everything, and better in something.
         replace(
             one,
@@ -129,7 +129,7 @@ def efficiency(root: Path, measure: str | None = None) -> tuple[list[Efficiency]
         )
         for one, (_, mine) in zip(systems, goodness, strict=True)
     ]
-    return costs, outdated
+    return marked, outdated
 
 
 def _cost(cell: ResultCell, row: Row) -> Efficiency:
