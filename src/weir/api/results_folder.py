@@ -233,9 +233,11 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     """
     from weir.experiment.efficiency import efficiency as costs_of
     from weir.experiment.efficiency import efficiency_notes
+    from weir.experiment.results import by_split, current_cells, finished_cells
     from weir.measures import measures_of
 
-    costs, outdated = costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0]))
+    costs = costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0]))
+    _, outdated = current_cells(by_split(finished_cells(path_of(folder))))
     return ResultSet("efficiency", tuple(costs), (*efficiency_notes(costs), *map(Note, outdated)))
 
 
