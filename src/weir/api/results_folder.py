@@ -59,7 +59,9 @@ class ShownResults:
         from weir.experiment.results import by_split, cell_notes, current_cells, rows_with_groups
 
         # Nothing is shown of what nobody judged.
-        cells, outdated = current_cells(by_split([cell for cell in cells if cell.rows]))
+        scored = [cell for cell in cells if cell.rows]
+        named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
+        cells, outdated = current_cells(scored if named else by_split(scored))
         if outdated and not cells:
             raise BadValue("; ".join(outdated))
         rows = rows_with_groups(cells)
