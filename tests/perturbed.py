@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ from weir.errors import WeirError
 from weir.experiment.stages import Stage
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Retriever
 from weir.systems.compose import Pipeline
+from weir.systems.lexical import analyzer
 
 __all__ = ["IDLE", "Setting", "key_of", "settings_of"]
 
@@ -20,6 +22,7 @@ IDLE = frozenset({"batch", "batch_tokens", "concurrency", "key", "timeout_s", "w
 PARTS = (BM25(), RM3())
 NOTHING: Mapping[str, object] = MappingProxyType({})
 OTHER: dict[str, tuple[object, ...]] = {
+    "stopwords": (str(Path(analyzer.__file__).parent / "data" / "stopwords-english-33.txt"),),
     "activation": ("log1p_relu",),
     "analyzer": ("whitespace",),
     "candidates": (500,),

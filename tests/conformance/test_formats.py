@@ -206,15 +206,32 @@ def test_the_page_lists_every_format_as_it_is(form):
 
 
 @pytest.mark.parametrize(
-    ("column", "usual"),
-    [("query", names.QUERY), ("document", names.DOC), ("score", names.SCORE), ("grade", names.GRADE)],
+    ("column", "roles"),
+    [
+        ("query", ("query_id", "query")),
+        ("document", ("doc",)),
+        ("score", ("score",)),
+        ("grade", ("grade", "score")),
+        ("text of a document", ("text",)),
+    ],
 )
-def test_the_page_lists_every_name_of_a_column_best_first(column, usual):
+def test_the_page_lists_names_of_columns_in_the_order_in_which_they_count(column, roles):
     row = next(line for line in PAGE.split("\n") if line.startswith(f"| {column} |"))
-    tiers = row.strip("|").split("|")[1].split(";")
-    assert [tuple(re.findall(r"[\w-]+", t.replace("then", "").partition("(")[0])) for t in tiers] == list(
-        usual
-    )
+    ranks = {
+        name: rank
+        for rank, tier in enumerate(t for role in roles for t in names.names().roles[role])
+        for name in tier
+    }
+    listed = [
+        [
+            ranks.get(names.fold(name))
+            for name in re.findall(r"[\w-]+", tier.replace("then", "").partition("(")[0])
+        ]
+        for tier in row.strip("|").split("|")[1].split(";")
+    ]
+    assert all(listed)
+    assert None not in (rank for tier in listed for rank in tier)
+    assert [rank for tier in listed for rank in tier] == sorted(rank for tier in listed for rank in tier)
 
 
 @pytest.mark.parametrize("ending", PLAIN)

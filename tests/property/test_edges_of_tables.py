@@ -53,8 +53,8 @@ def write(path, text):
 def refused(tmp_path, name, text, said, **options):
     """Nothing is written of a file that loses this."""
     with pytest.raises(WeirError, match=said):
-        import_files(write(tmp_path / name, text), tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()
+        import_files(write(tmp_path / name, text), tmp_path / "strict", **options)
+    assert not (tmp_path / "strict").exists()
 
 
 @EACH
@@ -239,3 +239,18 @@ def test_a_list_of_returned_documents_in_rows_is_a_ranking(tmp_path):
     text = "query_id,doc_id\nq,b\nq,a\n"
     import_files(write(tmp_path / "r.csv", text), tmp_path / "out", columns={"retrieved": "doc_id"})
     assert read_run(tmp_path / "out" / "runs" / "r.trec").to_dict() == {"q": {"b": 2.0, "a": 1.0}}
+
+
+def test_a_judged_query_whose_text_is_blank_is_said(tmp_path):
+    text = "query_id,query,doc_id,relevance\nq1,red shoes,a,1\nq2,,b,1\n"
+    report = imported(tmp_path, "g.csv", text)
+    assert "queries without a text, which are judged and not written: 1" in report.lines()[0]
+
+
+def test_words_beside_returned_documents_are_grades_only_where_one_is(tmp_path):
+    rows = {"query": "a b", "results": [{"id": "d1", "label": "cat"}, {"id": "d2", "label": "dog"}]}
+    report = imported(tmp_path, "g.jsonl", lines(rows))
+    assert "words such as 'cat' beside documents in 'results' are no grades" in report.lines()[0]
+    assert written(tmp_path / "out")[1] == {}
+    rows["results"][0]["label"] = "relevant"
+    refused(tmp_path, "h.jsonl", lines(rows), "the grade 'dog' is no finite number")

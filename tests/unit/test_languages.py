@@ -7,6 +7,8 @@ import json
 import pytest
 
 import weir
+from weir.audit import Subject, audited
+from weir.core.corpus import Corpus
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.language import WORDS, language_of
 
@@ -83,3 +85,11 @@ def test_a_run_says_that_its_analyzer_is_made_for_another_language(tmp_path, lan
     told = [note for note in notes if "looks like" in note]
     assert len(told) == bool(said)
     assert all(said in note and "mine" in note for note in told)
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_an_audit_names_a_language_that_is_not_english(language):
+    subject = Subject("mine", Corpus.of({"d": {"text": TEXTS[language]}}))
+    found = audited(subject, ["language"]).findings
+    assert [finding.severity for finding in found] == ([] if language == "english" else ["note"])
+    assert all(language_of([TEXTS[language]]).analyzer in finding.remedy for finding in found)

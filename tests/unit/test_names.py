@@ -180,7 +180,7 @@ WRONG = [
     ("bm25 + bm25", "is not a system"),
     ("__import__('os').system('true')", "is not a system"),
     ("bm25(**{'k1': 1})", "is not a system"),
-    ("bm25(1, 2, 3, 4, 5, 6, 7)", "too many positional"),
+    ("bm25(1, 2, 3, 4, 5, 6, 7, 8)", "too many positional"),
     ("", "is not a system"),
     # fields of documents
     ("bm25(fields='title')", "fields is 'title'; expected such as"),

@@ -81,6 +81,25 @@ def test_the_same_spelling_on_both_sides_is_a_note():
     assert {f.severity for f in found_in({"a": {"title": "", "text": text}}, {"q": text})} == {"note"}
 
 
+@pytest.mark.parametrize(
+    ("text", "qrels", "loses"),
+    [
+        ("\u200ein the river", {"q": {"b": 1}}, False),  # a document that is not relevant
+        ("\u200ein the river", {"q": {"a": 0, "b": 1}}, False),
+        ("\u200ein the river", {"q": {"a": 1}}, True),
+        ("\u200ein the river, in the sea", {"q": {"a": 1}}, False),  # the word stands there as asked, too
+    ],
+)
+def test_matches_are_lost_where_a_relevant_document_writes_a_word_in_another_way_alone(text, qrels, loses):
+    documents = {"a": {"title": "", "text": text}, "b": {"title": "", "text": "in water"}}
+    [finding] = found_in(documents, {"q": "in"}, qrels)
+    assert dict(finding.numbers)["queries that lose matches"] == loses
+    [unjudged] = audited(
+        Subject("mine", Corpus.of(documents), Queries.of({"q": "in"})), ["spelling"]
+    ).findings
+    assert unjudged.severity == "caution"
+
+
 @pytest.mark.parametrize("change", [lambda n: unicodedata.normalize("NFD", n), lambda n: "\ufeff" + n])
 @pytest.mark.parametrize("side", ["collection", "judgments"])
 def test_identifiers_spelled_otherwise_are_wrong(change, side):

@@ -56,11 +56,10 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
             continue
         wrong = [name for name, analyzer in words.items() if not language.suits(analyzer)]
         if wrong:
-            name = language.name.upper() if language.name == "cjk" else language.name.title()
             made_for = {words[one].language.title() or "texts with spaces between words" for one in wrong}
             notes.append(
                 Note(
-                    f"{dataset.name} looks like {name} ({language.evidence}), and {', '.join(wrong)} "
+                    f"{dataset.name} looks like {language.title} ({language.evidence}), and {', '.join(wrong)} "
                     f"{one_or_more(len(wrong), 'is', 'are')} made for {', '.join(sorted(made_for))}: "
                     f'bm25(analyzer="{language.analyzer}")',
                     "told by a sample of its texts",

@@ -19,6 +19,7 @@ from weir.core.strings import Int64, Strings
 from weir.core.subject import Subject, TokenLimit
 from weir.stats.order_agreement import spearman
 from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.language import language_of_corpus
 from weir.systems.lexical.terms import TermTable
 
 SHORT_WORDS = 3
@@ -120,6 +121,18 @@ def query_texts(subject: Subject) -> Iterator[Finding]:
     """Queries of the split that is evaluated without text, and signs of damage in them."""
     queries = subject.judged_queries
     yield from _findings(queries.ids, queries.text, subject.queries_called, len(queries), short_matters=False)
+
+
+@check("language", needs=["corpus"])
+def language(subject: Subject) -> Iterator[Finding]:
+    """The language of the texts, by a sample, where it is not English, which analyzers take by default."""
+    found = language_of_corpus(subject.need_corpus())
+    if found is not None and found.name != "english":
+        yield Finding(
+            "note",
+            f"the texts look like {found.title} ({found.evidence}); bm25 analyses English unless it is told otherwise",
+            f'take bm25(analyzer="{found.analyzer}")',
+        )
 
 
 # Lengths: whether systems and judgments prefer long or short documents.

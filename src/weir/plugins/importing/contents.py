@@ -195,7 +195,7 @@ def roles_of(
             if not beside and kinds.get(next(iter(candidates), "")) == "grade" and _are_flags(told):
                 raise BadValue(
                     f"{path}: '{candidates[0]}' holds grades, and no known column names documents; say which, as in "
-                    f"--columns doc=NAME,grade={candidates[0]}"
+                    f"--columns doc=NAME,grade={candidates[0]}, or --columns relevant={candidates[0]} if it does"
                 )
             open_names = names().every("grade").intersection(map(fold, candidates))
             if open_names and beside and kinds.get(candidates[0]) in ("name", "text"):

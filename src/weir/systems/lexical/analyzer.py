@@ -361,7 +361,7 @@ APOSTROPHES = ("'", "\u2019", "\uff07")
 POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
 
 
-OWN = "own, version "
+OWN_VERSION_PREFIX = "own, version "
 
 
 @dataclass(frozen=True)
@@ -401,7 +401,7 @@ class Analyzer:
     @property
     def own(self) -> bool:
         """Whether `add_analyzer` made it."""
-        return self.cut_version.startswith(OWN)
+        return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
         """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
@@ -495,7 +495,7 @@ for _analyzer in (
     Analyzer("whitespace", "Python's str.split", "whitespace"),
     Analyzer(
         "cjk-bigrams",
-        "Lucene 9 CJKAnalyzer without its English stop words",
+        "Lucene 9 CJKAnalyzer by its rules, without its English stop words",
         "lines",
         lower_words=True,
         cut=cjk_bigrams,

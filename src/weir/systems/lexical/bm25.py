@@ -566,7 +566,7 @@ class BM25F:
 
     def __str__(self) -> str:
         b = self.b if isinstance(self.b, float) else dict(self.b)
-        own: dict[str, object] = {"b": b} | {name: getattr(self, name) for name in OVERRIDES if name != "b"}
+        own = {name: b if name == "b" else getattr(self, name) for name in OVERRIDES}
         own = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
         fields = written(self.weights)
         return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | own)

@@ -69,6 +69,13 @@ class Language:
     evidence: str
     analyzer: str
 
+    @property
+    def title(self) -> str:
+        """Its name in sentences."""
+        return {"cjk": "Chinese, Japanese or Korean", "another script": "another script"}.get(
+            self.name, self.name.title()
+        )
+
     def suits(self, analyzer: Analyzer) -> bool:
         """Whether an analyzer is made for it, or for any language written in its way."""
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted

@@ -390,6 +390,10 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         differing.update(name for _, more, _ in told for name in more if name not in kept)
         yield FoundQuery(key, told[0][0].where, kept, all(unanswerable for _, _, unanswerable in told))
     yield from (LeftOut(name, count) for name, count in differing.items())
+    with_text = {key.id for key in queries if key.text}
+    silent = {key.id for key in queries} - with_text
+    if silent and with_text:
+        yield FileRemark(f"queries without a text, which are judged and not written: {len(silent):,}")
 
 
 def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:
@@ -427,9 +431,15 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     ranked = [one for one in docs if one is not None]
     if len(ranked) < len(docs):
         raise ValueError(f"a member of the list '{name}' names no document")
+    told = [one.grade for one in ranked if one.grade not in (None, "")]
+    judged = any(map(is_grade, told))
+    if told and not judged:
+        yield FileRemark(
+            f"words such as '{plain(told[0])[:40]}' beside documents in '{name}' are no grades, and left out"
+        )
     for one in ranked:
         yield from one.document(row.where)
-        if one.grade not in (None, ""):
+        if judged and one.grade not in (None, ""):
             yield Judgment(layout.query(row), one.key, grade_value(one.grade), row.where)
     yield ranking(layout.query(row), [one.key for one in ranked], row.where, [one.score for one in ranked])
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from weir.datasets.references import Materialized
 from weir.errors import BadValue, DownloadError, FormatError, UnknownName, WeirError, require
 from weir.files.atomic import write_json
+from weir.files.column_names import of_role
 from weir.files.json_record import read_json
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
@@ -21,7 +22,6 @@ from weir.plugins.importing.merge import FileCounts, ImportedFile, document_spil
 from weir.plugins.importing.references.materialize import home, materialized, not_materialized
 
 _NAME = re.compile(r"irds:([\w./-]+)(?:#([\w+]+))?")
-_DOCUMENT_TEXTS = ("text", "body", "contents", "abstract", "passage", "segment")
 _QUERY_TEXTS = ("text", "title", "query", "question")
 _MAX_SUGGESTIONS = 8
 
@@ -147,7 +147,9 @@ def _document(record: IrdsRecord, where: str) -> Document:
     """A document: title and text by the names of its fields; without a known one, the package's own text."""
     fields = dict(record._asdict())
     name = str(fields.pop("doc_id"))
-    text_field = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
+    text_field = next(
+        iter(of_role([one for one, value in fields.items() if isinstance(value, str)], "text")), ""
+    )
     text = fields.pop(text_field) if text_field else record.default_text()
     title = fields.pop("title", "") if text_field else ""
     return Document(ItemKey(name, text), where, title if isinstance(title, str) else "", _metadata(fields))
