@@ -59,7 +59,7 @@ def by_weir(path: Path, engine: str) -> dict[str, Any]:
     from weir.measures import measures_of, scores_of
 
     judged = join_run_file(path, read_qrels(path.with_name("qrels.trec")), "trec9", engine)
-    scores = scores_of(judged, measures_of(score_run.MEASURES))
+    scores = scores_of(judged, measures_of(list(score_run.MEASURES)))
     return {"queries": scores.queries.tolist(), "values": scores.values}
 
 

@@ -124,7 +124,11 @@ def weir(data: Arrays, steps: Steps, repeat: int) -> np.ndarray:
     judged_codes, judged_doc = np.unique(data["judged_doc"], return_inverse=True)
     judged_docs = Ids(names.take(judged_codes))
     query, doc = np.repeat(np.arange(count, dtype=np.int32), DEPTH), data["doc"].ravel().astype(np.int32)
-    score, grade, wanted = data["score"].ravel(), np.ones(len(judged_doc), np.int64), measures_of(MEASURES)
+    score, grade, wanted = (
+        data["score"].ravel(),
+        np.ones(len(judged_doc), np.int64),
+        measures_of(list(MEASURES)),
+    )
     for turn in range(repeat + 1):
         note = Steps() if turn == 0 else steps
         run = note("make", lambda: Run.from_columns(queries, docs, query, doc, score, Named(ties="trec9")))

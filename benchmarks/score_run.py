@@ -83,7 +83,7 @@ def score_with_weir(folder: Path, engine: str) -> dict[str, Any]:
     from weir.measures import measures_of, scores_of
 
     judged = join_run_file(folder / "run.trec", read_qrels(folder / "qrels.trec"), "trec9", engine)
-    scores = scores_of(judged, measures_of(MEASURES))
+    scores = scores_of(judged, measures_of(list(MEASURES)))
     return {"queries": scores.queries.tolist(), "values": scores.values}
 
 

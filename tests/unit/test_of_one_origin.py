@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import weir
 from tests.unit.cells import MANIFEST, write_cell
 from weir.api.rows import grid_tables
+from weir.cli.main import main
 from weir.errors import BadValue
 from weir.experiment.stages import records_in, write_record
 
@@ -303,3 +304,17 @@ def test_rankings_that_old_judgments_scored_are_audited_beside_the_others(mixed,
     audit = weir.audits(mixed)
     assert not [str(one.message) for one in recwarn if "left out" in str(one.message)]
     assert "rm3" in str(audit)
+
+
+def test_a_report_of_splits_that_other_measures_scored_ranks_by_those_that_can_be(mixed, tmp_path):
+    kb = mixed.parent / "kb"
+    for part, measures in ((str(kb), ["nDCG@10", "RR"]), (f"{kb}:dev", ["nDCG@10"])):
+        weir.benchmark(part, ["bm25(b=0.0)", "bm25(k1=0.0)"], measures, out=tmp_path)
+    page = weir.report(tmp_path, audit=False).to_html()
+    assert "RR on kb:test" in page
+
+
+def test_two_collections_of_one_name_are_exported_into_files_of_their_own(mixed, tmp_path):
+    assert main(["data", "export", str(mixed), "--to", "mteb", "-o", str(tmp_path), "-s", "bm25(b=0.0)"]) == 0
+    names = [path.name for path in tmp_path.rglob("kb-*.json")]
+    assert len(set(names)) == 2

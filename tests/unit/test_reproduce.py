@@ -148,6 +148,16 @@ def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
     assert main(["study", "reproduce", str(tied)]) == 1
 
 
+def test_a_difference_that_another_order_of_ties_closes_is_inside_what_ties_allow(tied, capsys, monkeypatch):
+    """Where no rule that the publisher documents gives the published score, and the best order of ties does."""
+    monkeypatch.setattr("weir.experiment.reproduce.documented", lambda *_: iter(()))
+    assert {c.outcome for c in reproduce(tied)} == {"within ties"}
+    main(["study", "reproduce", str(tied)])
+    out = capsys.readouterr().out
+    assert "inside what ties allow (by 0.00" in out
+    assert "0 off" in out
+
+
 def test_the_multifield_figures_of_arguana_are_there(tmp_path, capsys):
     """One paper's number is another index's; Anserini's and Pyserini's are not."""
     manifest = MANIFEST | {"dataset": "arguana", "system": SYSTEM | {"system": 'bm25("lucene-multifield")'}}

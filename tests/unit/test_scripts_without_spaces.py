@@ -13,7 +13,7 @@ from weir.systems.lexical.analyzer import _cjk_words, add_analyzer, analyzers, c
 from weir.systems.lexical.bm25 import BM25, BM25F
 
 TERMS = {
-    # Lucene's CJKAnalyzer cuts these so.
+    # By the rules of Lucene's CJKAnalyzer; not compared with its output.
     ("cjk-bigrams", "多くの学生が試験に落ちた。"): "多く くの の学 学生 生が が試 試験 験に に落 落ち ちた",
     ("cjk-bigrams", "ＡＢＣ ﾃｽﾄ ｶﾞｷﾞ Test's 3.14 １，５"): "abc テス スト ガギ test's 3.14 1,5",
     ("cjk-bigrams", "一 二、三四"): "一 二 三四",

@@ -59,7 +59,9 @@ class ShownResults:
         from weir.experiment.results import by_split, cell_notes, current_cells, rows_with_groups
 
         # Nothing is shown of what nobody judged.
-        cells, outdated = current_cells(by_split([cell for cell in cells if cell.rows]))
+        scored = [cell for cell in cells if cell.rows]
+        named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
+        cells, outdated = current_cells(scored if named else by_split(scored))
         if outdated and not cells:
             raise BadValue("; ".join(outdated))
         rows = rows_with_groups(cells)
@@ -233,9 +235,11 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     """
     from weir.experiment.efficiency import efficiency as costs_of
     from weir.experiment.efficiency import efficiency_notes
+    from weir.experiment.results import by_split, current_cells, finished_cells
     from weir.measures import measures_of
 
-    costs, outdated = costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0]))
+    costs = costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0]))
+    _, outdated = current_cells(by_split(finished_cells(path_of(folder))))
     return ResultSet("efficiency", tuple(costs), (*efficiency_notes(costs), *map(Note, outdated)))
 
 

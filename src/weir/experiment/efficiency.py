@@ -95,13 +95,13 @@ class Efficiency:
         return None if seconds is None else 1e3 * seconds
 
 
-def efficiency(root: Path, measure: str | None = None) -> tuple[list[Efficiency], list[str]]:
-    """(the cost of every finished cell of a results folder next to a measure, a sentence on each cell left out).
+def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
+    """The cost of every finished cell of a results folder, next to one measure: by default nDCG@10, or the first.
 
-    measure: by default nDCG@10, or the first. Left out are cells that were scored by other judgments than those that
-    count. Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
+    Cells that were scored by other judgments than those that count are left out. Raises FormatError where the folder
+    holds no finished cell, UnknownName for a measure that no cell has.
     """
-    cells, outdated = current_cells(by_split(finished_cells(root)))
+    cells, _ = current_cells(by_split(finished_cells(root)))
     available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
     quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
     if quality not in available:
@@ -116,7 +116,7 @@ def efficiency(root: Path, measure: str | None = None) -> tuple[list[Efficiency]
             *(-math.inf if cost is None else -float(cost) for cost in costs),
         )
         goodness.append((one.quality.dataset, marks))
-    costs = [
+    return [
         # Another system on the same collection that is as good in everything, and better in something.
         replace(
             one,
@@ -129,7 +129,6 @@ def efficiency(root: Path, measure: str | None = None) -> tuple[list[Efficiency]
         )
         for one, (_, mine) in zip(systems, goodness, strict=True)
     ]
-    return costs, outdated
 
 
 def _cost(cell: ResultCell, row: Row) -> Efficiency:

@@ -48,6 +48,7 @@ _REASONS = {
     errno.EACCES: "no permission to write there",
     errno.EPERM: "no permission to write there",
     errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EEXIST: "a part of this path is a file, not a folder",
     errno.EPIPE: "whoever reads it has gone",
     errno.ECONNREFUSED: "nobody listens there",
 }

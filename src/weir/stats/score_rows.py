@@ -502,13 +502,15 @@ def long_table(rows: Sequence[Row]) -> Table:
 
 
 def interval_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Why rows have no interval, once for all that have none."""
-    if not any(math.isnan(row.low) and not math.isnan(row.mean) for row in rows):
-        return ()
-    return (
-        f"no interval: fewer than {fewest()} queries, a group of one query in a mean over groups, or values that are "
-        "all equal",
-    )
+    """Say why rows have no interval, in one sentence for all; () where each has one."""
+    reasons = dict.fromkeys(_lacking(row) for row in rows if math.isnan(row.low) and not math.isnan(row.mean))
+    return (f"no interval: {' or '.join(reasons)}",) if reasons else ()
+
+
+def _lacking(row: Row) -> str:
+    if (row.queries if row.counted is None else row.counted) < fewest():
+        return f"fewer than {fewest()} queries"
+    return "values that are all equal" if row.groups is None else "a group of one query"
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -190,7 +190,8 @@ def write_mteb_results(
     for cell, (result, revision) in zip(cells, parts, strict=True):
         name = model or f"weir/{slug(cell.label or cell.system)}"
         place = _folder(folder, "results", name.replace("/", "__").replace(" ", "_"), revision)
-        paths.append(place / f"{slug(task_of(cell.collection).name)}.json")
+        of_name = task_of(cell.collection).name if cell.unit in ("", cell.collection) else cell.unit
+        paths.append(place / f"{slug(of_name)}.json")
         write_json(own_file(paths[-1]), _with_other_splits(result, paths[-1]))
         facts: dict[str, object] = dict.fromkeys(NO_FACTS)
         meta = {"name": name, "revision": revision, "framework": [], **facts}

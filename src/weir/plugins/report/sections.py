@@ -311,17 +311,14 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
 def leaderboard(study: Study) -> Section | None:
     """Who is ahead, how surely: for each measure the systems with ranks from verdicts."""
     charts, tables = list[Chart](), list[Table]()
-    for measure in study.measures:
-        whole = study.whole(measure)
-        if whole is None:
-            continue
-        parts = study.on(measure) if whole.unit == "datasets" else []
-        charts.append(standings_chart(whole, parts, study.numbers))
-        tables.append(standings_table(study, whole))
-    if not charts:
+    wholes = [whole for whole in map(study.whole, study.measures) if whole is not None]
+    for one in wholes:
+        parts = study.on(one.measure) if one.unit == "datasets" else []
+        charts.append(standings_chart(one, parts, study.numbers))
+        tables.append(standings_table(study, one))
+    if not wholes:
         return None
-    whole = study.whole(study.measures[0])
-    assert whole is not None
+    whole = wholes[0]
     over = (
         f"Mean over {whole.count} datasets, each counting alike; the small ticks are the means on each collection. "
         if whole.unit == "datasets"

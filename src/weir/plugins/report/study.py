@@ -187,7 +187,7 @@ class Study:
     def costs(self) -> tuple[Efficiency, ...]:
         """What each cell cost, beside the first measure."""
         cells = {(cell.dataset, cell.label) for cell in self.cells}
-        measured, _ = efficiency(self.folder, self.measures[0])
+        measured = efficiency(self.folder, self.measures[0])
         return tuple(one for one in measured if (one.quality.dataset, one.quality.system) in cells)
 
     @cached_property

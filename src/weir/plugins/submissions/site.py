@@ -164,22 +164,22 @@ def leaderboard(
     grid, rows = dict[tuple[str, str], Scores](), list[Row]()
     contents, named = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
     provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
-    called_of = dataset_names([one.cell for one in found])
+    called_of = dataset_names([held.cell for held in found])
     systems = dict[tuple[Path, str], list[tuple[_Found, str, str]]]()
-    for one, (dataset, collection) in zip(found, called_of, strict=True):
-        systems.setdefault((one.pack, one.cell.label), []).append((one, dataset, collection))
+    for held, (dataset, collection) in zip(found, called_of, strict=True):
+        systems.setdefault((held.pack, held.cell.label), []).append((held, dataset, collection))
     name_of = dict[tuple[Path, str], str]()
     for (file, label), its in systems.items():
-        own = {dataset: one.content for one, dataset, _ in its}
+        own = {dataset: held.content for held, dataset, _ in its}
         name = name_of[file, label] = _same(contents, own) or f"{label} ({names[file]})"
         packs_of = named.setdefault(name, {}).setdefault(label, [])
         packs_of += [names[file]] * (names[file] not in packs_of)
         contents[name] = contents.get(name, {}) | own
-    for one, (dataset, collection) in zip(found, called_of, strict=True):
-        cell, name = one.cell, name_of[one.pack, one.cell.label]
+    for held, (dataset, collection) in zip(found, called_of, strict=True):
+        cell, name = held.cell, name_of[held.pack, held.cell.label]
         if (dataset, name) in grid:
             continue
-        grid[dataset, name] = replace(one.values, origin=replace(one.values.origin, collection=collection))
+        grid[dataset, name] = replace(held.values, origin=replace(held.values.origin, collection=collection))
         trained[name] = trained_on(cell.system)
         unit = "" if collection == dataset else collection
         rows += [
@@ -189,8 +189,8 @@ def leaderboard(
         ]
         made = cell.ranked.made
         provenance[name] = provenance.get(name) or {
-            "pack": one.pack.name,
-            "content": one.digest,
+            "pack": held.pack.name,
+            "content": held.digest,
             "made (claimed)": str(made.get("when"))[:19],
             "weir (claimed)": str(made.get("weir")),
             "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",

@@ -495,7 +495,7 @@ for _analyzer in (
     Analyzer("whitespace", "Python's str.split", "whitespace"),
     Analyzer(
         "cjk-bigrams",
-        "Lucene 9 CJKAnalyzer without its English stop words",
+        "Lucene 9 CJKAnalyzer by its rules, without its English stop words",
         "lines",
         lower_words=True,
         cut=cjk_bigrams,
