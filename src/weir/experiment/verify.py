@@ -195,8 +195,8 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
         order = GridOrder.read(folder.parent.parent)
         for path, scored in scored_by:
             files |= {path.name, *scored.files}
-            of = (str(scored.facts.get(name)) for name in ("dataset", "split"))
-            counting = order.counting(*of, record.declared.get("corpus"))
+            dataset, split = str(scored.facts.get("dataset")), str(scored.facts.get("split"))
+            counting = order.counting(dataset, split, record.declared.get("corpus"))
             counts = counting not in judgments or scored.declared.get("qrels") == counting
             _check_scores(folder, path, record, scored, finding, collection if sound and counts else None)
         for path in sorted(folder.rglob("*")):
