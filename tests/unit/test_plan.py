@@ -77,8 +77,14 @@ def test_what_asks_a_paid_service_is_known_wherever_it_stands(name, asks):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
+    """A collection whose systems have run here: no probe spends its time on compiling kernels."""
     documents = {f"d{i}": ("", f"word{i % 7} word{i % 11} river {i}") for i in range(100)}
-    return write_collection(tmp_path_factory.mktemp("plan") / "small", documents)
+    place = tmp_path_factory.mktemp("plan")
+    run = write_collection(place / "run", documents)
+    Experiment((str(run),), ("bm25", "bm25 >> score(rm3)", "rrf(bm25, rm3)"), ("P@1",)).execute(
+        place / "results"
+    )
+    return write_collection(place / "small", documents)
 
 
 @pytest.mark.parametrize("precise", [False, True])
