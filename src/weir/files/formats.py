@@ -191,7 +191,7 @@ def format_of(path: Path, kind: Kind) -> Format:
             return _BY_NAME[name]
     if named_separator(line):
         return _BY_NAME["csv"]
-    for name, separator in (("csv", csv_separator(line)), ("tsv", SEPARATORS["tsv"])):
+    for name, separator in (("tsv", SEPARATORS["tsv"]), ("csv", csv_separator(line))):
         cells = cells_of(line, separator) if separator in line else []
         if len(cells) > 2 and is_header(cells, kind):
             return _BY_NAME[name]
