@@ -416,7 +416,8 @@ def explained(
             after.append((_scored(sides[0], Scoring(measure)), _scored(sides[1], Scoring(measure))))
         if first.run is not None and second.run is not None and second.qrels is not None:
             answered = Scoring(measure, missing="answered-only")
-            a, b = (rescored(s.run, s.qrels, answered, s.k) for s in (first, second) if s.run and s.qrels)
+            a = rescored(first.run, first.qrels, answered, first.k)
+            b = rescored(second.run, second.qrels, answered, second.k)
             if first.qrels.queries == second.qrels.queries and not np.array_equal(np.isnan(a), np.isnan(b)):
                 changes.append(Alternative("missing queries", "only those that both answer", answered))
                 out = np.isnan(a) | np.isnan(b)

@@ -133,8 +133,7 @@ _FLAG = "search_results"
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score."""
-    fields = _one_object(contents)
-    yield from nested_rankings(fields[_FLAG], "")
+    yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
 def _one_object(contents: Contents) -> Mapping[str, Any]:
