@@ -187,7 +187,8 @@ def test_documents_without_a_verdict_keep_their_places(server):
 
     manners.say = say
     with pytest.warns(
-        RankingWarning, match=r"8 of 48 answers \(2 duplicate, 2 missing, 2 out of range, 2 refused\)"
+        RankingWarning,
+        match=r"8 of 48 answers hold no whole verdict \(2 duplicate, 2 missing, 2 out of range, 2 refused\)",
     ):
         found, use = ranked(f'bm25 >> llm("score", model="{url}/v1#m")')
     places = [0, 3, 5, 7]
