@@ -100,7 +100,7 @@ def test_e3_two_of_three_queries_answered_perfectly():
     for row in result_rows(scores, "three", "two"):
         assert row.mean == 2 / 3
         assert (row.answered, row.queries) == (2, 3)
-        assert 0 <= row.low < row.mean < row.high <= 1
+        assert np.isnan([row.low, row.high]).all()  # three queries are too few
 
 
 def test_e4_a_duplicate_document_is_refused_by_name():

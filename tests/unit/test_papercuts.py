@@ -477,7 +477,7 @@ def test_a_frame_is_no_dict_of_rankings():
         weir.Run.of(frame)
     with pytest.raises(WeirError, match="found DataFrame as the judgments"):
         weir.Qrels.of(frame)
-    with pytest.raises(WeirError, match="found Run as the scores; expected the run, then"):
+    with pytest.raises(WeirError, match="scores is of type Run; expected a Scores"):
         weir.abstention({"q1": {"d1": 1}}, weir.Run.of({"q1": {"d1": 1.0}}))
 
 
