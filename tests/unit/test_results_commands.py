@@ -192,7 +192,7 @@ def test_eval_takes_several_runs_and_every_format(runs, capsys):
         ("poor", 0.5, 0.5),
     ]
     assert r"\textbf{1.0000}" in shown(capsys, "eval", *runs, "-m", "RR", "--latex")
-    assert "| qrels | good | **1.0000** \\[1.0000, 1.0000\\] |" in shown(
+    assert "| qrels | good | **1.0000** \\[0.6756, 1.0000\\] |" in shown(
         capsys, "eval", *runs, "-m", "RR", "--markdown"
     )
     page = shown(capsys, "eval", *runs, "-m", "RR", "--html", "--label", "<best>=good")
