@@ -47,10 +47,19 @@ QRELS = {
 LABELS = {query: {doc: int(doc != query) for doc in DOCUMENTS} for query in QUERIES}
 ORDERS = {query: DRAWN.sample(sorted(DOCUMENTS), 20) for query in QUERIES}
 SURE = {query: DRAWN.random() for query in QUERIES}
+
+
+def falling(ranked):
+    """The same in the order of scores, as systems list what they find."""
+    return dict(sorted(ranked.items(), key=lambda row: -row[1]))
+
+
 RUNS = {
     name: {
-        query: {doc: SURE[query] + sign * place for place, doc in enumerate(order, 1)}
-        | {query: 40 + DRAWN.random() if name == "one" else SURE[query] + 11.5}
+        query: falling(
+            {doc: SURE[query] + sign * place for place, doc in enumerate(order, 1)}
+            | {query: 40 + DRAWN.random() if name == "one" else SURE[query] + 11.5}
+        )
         for query, order in ORDERS.items()
     }
     for name, sign in (("one", 1), ("two", -1))
