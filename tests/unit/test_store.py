@@ -172,9 +172,11 @@ def test_no_file_and_no_store(tmp_path: Path):
         open_corpus(CollectionPart(tmp_path / "corpus.jsonl"))
 
 
-def test_a_file_where_the_store_should_be(part: CollectionPart):
+def test_a_file_where_the_store_should_be_is_named_and_kept(part: CollectionPart):
     beside(part).write_text("in the way", encoding="utf-8")
-    assert len(open_corpus(part)) == 3
+    with pytest.raises(StoreError, match="a file is there"):
+        open_corpus(part)
+    assert beside(part).read_text(encoding="utf-8") == "in the way"
 
 
 def test_a_read_only_folder_is_left_alone(part: CollectionPart, home: Path):
