@@ -143,7 +143,7 @@ def test_no_cell_of_a_sheet_is_a_formula_and_every_identifier_comes_back(tmp_pat
 
 def test_what_is_no_path_is_named_also_where_it_is_empty():
     for target in ({}, None, 0):
-        with pytest.raises(BadValue, match="targets is .*; expected a text or a path"):
+        with pytest.raises(BadValue, match=r"targets is .*; expected a text or a path"):
             weir.labels.judging_pool(target, RUNS["one"])
 
 
