@@ -1084,7 +1084,7 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
     if any(s.low is None for c in enough for s in c.standings) or any(
         p.low is None for c in enough for p in c.pairs
     ):
-        lines.append("no interval: values that are all equal, or a group of one query in a mean over groups")
+        lines.append("no interval: values that are all equal, or parts of a single query")
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
