@@ -157,7 +157,7 @@ def test_the_kurtosis_is_scipys_and_moves_effects():
     many = np.random.default_rng(3).laplace(size=(4_000, 10))
     # That of Laplace's distribution, where the mean of single estimates is 1.5.
     assert excess_kurtosis(many) == pytest.approx(3, abs=0.25)
-    assert excess_kurtosis(heavy[:, :9]) == excess_kurtosis(np.ones((2, 20))) == 0
+    assert excess_kurtosis(heavy[:, :3]) == excess_kurtosis(np.ones((2, 20))) == 0
     assert excess_kurtosis(np.tile(np.arange(2.0), (3, 20))) == -1.2
     for n in (10, 25, 200):
         light, normal, tailed = (detectable(1.0, n, kurtosis=k) for k in (-1.2, 0.0, 4.0))
