@@ -11,6 +11,7 @@ import pytest
 import weir
 import weir.systems
 from weir.core.run import Run
+from weir.errors import RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.files.runs import read_qrels
 from weir.plugins.importing import import_files
@@ -47,7 +48,8 @@ def pools_of(shared: Path, tmp_path: Path, name: str) -> Path:
 def test_pools_of_two_thousand_are_reranked_whole(shared: Path, tmp_path: Path) -> None:
     toml = pools_of(shared, tmp_path, "wtb-dev")
     systems = ("bm25", "pool >> score(bm25)", "pool >> score(bm25, depth=100)")
-    (bm25, score), (whole, all_scored), (_, cut) = ran(tmp_path / "results", str(toml), *systems)
+    with pytest.warns(RankingWarning, match="-k 2404 keeps all"):
+        (bm25, score), (whole, all_scored), (_, cut) = ran(tmp_path / "results", str(toml), *systems)
     assert [f"{score:.4f}", f"{all_scored:.4f}"] == ["0.1372", "0.1372"]
     assert cut < 0.05
     for query, ranking in bm25.to_dict().items():
