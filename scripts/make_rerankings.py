@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -58,9 +59,15 @@ def analysed(folder: Path) -> Iterator[Record]:
             yield {"track": track, **plain(found), "first": first}
 
 
+def _with_nan(fields: dict[str, object]) -> dict[str, object]:
+    """The fields of an interval, NaN where JSON has null as there is none."""
+    return {k: math.nan if v is None and k in ("low", "high") else v for k, v in fields.items()}
+
+
 def page(stored: Path) -> str:
     """The page of stored figures."""
-    records = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
+    lines_of = stored.read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line, object_hook=_with_nan) for line in lines_of]
     holm = adjusted(np.array([one["gain"]["p"] for one in records]))
     for one, p in zip(records, holm.tolist(), strict=True):
         one["gain"]["adjusted"] = p
