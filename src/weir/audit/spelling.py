@@ -20,11 +20,12 @@ DECOMPOSED = "letters that are not composed (e and an accent for é)"
 _INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 # Scripts whose spelling needs joiners, or has zero-width spaces between words.
 _JOINING = "\u0600-\u08ff\u0900-\u109f\u1780-\u17ff\ufb50-\ufdff\ufe70-\ufefc"
-_LATIN = "[A-Za-z0-9\u00c0-\u024f\u0370-\u052f]"
+# Latin, Greek, Cyrillic: no joiner stands between their letters.
+_UNJOINED = "[A-Za-z0-9\u00c0-\u024f\u0370-\u052f]"
 KINDS = {
     "soft hyphens": re.compile("\u00ad"),
     "zero-width signs": re.compile(
-        f"[\u2060-\u2064\ufeff]|(?<![{_JOINING}])\u200b|(?<={_LATIN})[\u200c\u200d](?={_LATIN})"
+        f"[\u2060-\u2064\ufeff]|(?<![{_JOINING}])\u200b|(?<={_UNJOINED})[\u200c\u200d](?={_UNJOINED})"
     ),
     "signs of writing direction": re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"),
     "ligatures and presentation forms, such as \ufb01": re.compile(

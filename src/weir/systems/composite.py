@@ -183,7 +183,7 @@ UNKNOWN = ("refuse", "drop")
 
 
 def check_unknown(name: str, value: object) -> None:
-    """Raise BadValue for anything else than a word of UNKNOWN."""
+    """Raise BadValue, naming the system, for a value that is no word of UNKNOWN."""
     if value not in UNKNOWN:
         raise BadValue(f"{name}: unknown is {value!r}; expected 'refuse' or 'drop'")
 
@@ -213,7 +213,7 @@ def known_rows(
     if unknown == "drop":
         return np.flatnonzero(doc >= 0), f"{problem}; they are left out"
     ways = ['unknown="drop" leaves them out'] * bool(unknown) + [hint] * bool(hint)
-    raise BadRanking("; ".join([f"{problem}; is it of this collection?", *ways]).replace("?;", "?"))
+    raise BadRanking(f"{problem}; is it of this collection? {'; '.join(ways)}".rstrip())
 
 
 # ----------
@@ -352,8 +352,7 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """The entry of a description that says how deep a part that runs elsewhere is asked, for what may be ranked; none
-    without such a part."""
+    """The entry of a description that says how deep parts that run elsewhere are asked; {} without such a part."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 

@@ -282,19 +282,23 @@ def _matching(pattern: str) -> NDArray[np.bool_]:
 # Scripts that leave no space between words: overlapping pairs of characters.
 
 
-_WIDE = re.compile("[\uff01-\uff5e\uff61-\uff9f]+")
-_CJK = re.compile(
-    "(?:[\u1100-\u11ff\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b"
+CJK_LETTERS = (
+    "\u1100-\u11ff\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b"
     "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3131-\u318e\u31f0-\u31ff\u3400-\u4db5\u4e00-\u9fef"
     "\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7c6\ud7cb-\ud7fb\uf900-\ufa6d\ufa70-\ufad9\uff66-\uff9d"
     "\U00020000-\U0002a6d6\U0002a700-\U0002b734\U0002b740-\U0002b81d\U0002b820-\U0002cea1\U0002ceb0-\U0002ebe0"
-    "\U0002f800-\U0002fa1d][\u0300-\u036f\u3099\u309a\ufe00-\ufe0f\uff9e\uff9f]*)+"
+    "\U0002f800-\U0002fa1d"
 )
+"""Han, kana and Hangul, as a class of `re`."""
+THAI_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9fe\uaa60-\uaa7f"
+"""Thai, Lao, Burmese and Khmer, likewise."""
+_WIDE = re.compile("[\uff01-\uff5e\uff61-\uff9f]+")
+_CJK = re.compile(f"(?:[{CJK_LETTERS}][\u0300-\u036f\u3099\u309a\ufe00-\ufe0f\uff9e\uff9f]*)+")
 # What stands in no word; a full-width comma may stand between digits.
 _CJK_BREAK = re.compile(
     "[\\s\u3000-\u3003\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff1f\u2026]+|(?<=[\u3041-\u3096\u30a1-\u30fa\u30fc-\u9fff])\uff0c"
 )
-_RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9fe\uaa60-\uaa7f]+")
+_THAI = re.compile(f"[{THAI_LETTERS}]+")
 # A letter with the signs above and below it, and letters stacked under it (Khmer, Burmese).
 _CLUSTER = re.compile(
     ".[{0}]*(?:[\u1039\u17d2].[{0}]*)*".format(
@@ -349,7 +353,7 @@ def thai_bigrams(text: str) -> list[str]:
     """
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
-        terms += _pairs(_CLUSTER.findall(word)) if _RUN.fullmatch(word) else [word]
+        terms += _pairs(_CLUSTER.findall(word)) if _THAI.fullmatch(word) else [word]
     return terms
 
 
@@ -535,9 +539,8 @@ def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) 
         raise BadValue(
             "an analyzer needs a name and a version, such as add_analyzer('mine', function, version='1')"
         )
-    own = Analyzer(
-        name, "a function of one's own", "lines", cut=function, cut_version=f"own, version {version}"
-    )
+    cut_version = f"{OWN_VERSION_PREFIX}{version}"
+    own = Analyzer(name, "a function of one's own", "lines", cut=function, cut_version=cut_version)
     if name in analyzers and not analyzers.get(name).own:
         raise BadValue(f"'{name}' is an analyzer of Weir's; choose another name")
     return analyzers.add(name, own, again=True)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from weir.core.corpus import Corpus
 from weir.core.rounding import share
-from weir.systems.lexical.analyzer import Analyzer, analyzers
+from weir.systems.lexical.analyzer import CJK_LETTERS, THAI_LETTERS, Analyzer, analyzers
 
 SCRIPTS = {
-    "cjk": "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    "\U00020000-\U0003ffff",
-    "thai": "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff",
+    "cjk": CJK_LETTERS,
+    "thai": THAI_LETTERS,
     "russian": "\u0400-\u052f",
     "arabic": "\u0600-\u077f\u08a0-\u08ff",
     "greek": "\u0370-\u03ff\u1f00-\u1fff",
@@ -23,7 +22,7 @@ SCRIPTS = {
     "tamil": "\u0b80-\u0bff",
     "another script": "\u0590-\u05ff\u0700-\u08ff\u0980-\u0b7f\u0c00-\u0dff\u0f00-\u0fff\u10a0-\u10ff\u1200-\u139f",
 }
-"""Letters -> the language whose analyzer suits most texts of them."""
+"""Language -> the letters of its script; its analyzer suits most texts of them."""
 WORDS = {
     "english": "the of and to in is that for it with was are as this from by",
     "german": "der die und das ist nicht den von mit ein eine zu im auf für dem des sich werden sind",
@@ -46,12 +45,15 @@ WORDS = {
 }
 """Common words of languages that Snowball has a stemmer for."""
 MOST_LETTERS = 0.5
+"""Share of letters from which on their script is that of the texts."""
 FEWEST_WORDS = 30
+"""Fewer words tell no language."""
 COMMON_SHARE = 0.08
 """Share of words that are common ones of a language, from which texts are taken to be in it."""
 TIMES_MORE = 1.5
-SAMPLED, TEXT_LETTERS = 200, 1000
-PIECES = 20
+"""As many times more common words than English has another language that is told."""
+SAMPLED, PIECES, TEXT_LETTERS = 200, 20, 1000
+"""Texts that are looked at, from how many places of a collection, and how much of each."""
 _LETTERS = {name: re.compile(f"[{letters}]") for name, letters in SCRIPTS.items()}
 _COMMON = {name: frozenset(words.split()) for name, words in WORDS.items()}
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
@@ -72,9 +74,8 @@ class Language:
     @property
     def title(self) -> str:
         """Its name in sentences."""
-        return {"cjk": "Chinese, Japanese or Korean", "another script": "another script"}.get(
-            self.name, self.name.title()
-        )
+        titles = {"cjk": "Chinese, Japanese or Korean", "another script": "another script"}
+        return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
         """Whether an analyzer is made for it, or for any language written in its way."""
@@ -108,11 +109,8 @@ def language_of(texts: Iterable[str]) -> Language | None:
         return None
     if best != "english" and counts[best] < TIMES_MORE * counts["english"]:
         return None
-    return Language(
-        best,
-        f"{share(counts[best] / total, 0)} of the words are common {best.title()} ones",
-        f"snowball-{best}",
-    )
+    evidence = f"{share(counts[best] / total, 0)} of the words are common {best.title()} ones"
+    return Language(best, evidence, f"snowball-{best}")
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
@@ -120,8 +118,6 @@ def language_of_corpus(corpus: Corpus) -> Language | None:
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):
-        views: Sequence[str] = corpus.view(
-            "title text", start, min(start + SAMPLED // PIECES, len(corpus))
-        ).tolist()
-        texts += [text[:TEXT_LETTERS] for text in views]
+        views = corpus.view("title text", start, min(start + SAMPLED // PIECES, len(corpus)))
+        texts += [text[:TEXT_LETTERS] for text in views.tolist()]
     return language_of(texts)
