@@ -239,7 +239,10 @@ def test_a_pair_of_surrogates_is_a_character():
 
 @pytest.mark.parametrize("name", ["WEIR_THREADS", "WEIR_LEASE", "WEIR_MAX_UNPACKED", "WEIR_MAX_RAM"])
 @pytest.mark.parametrize("value", ["9" * 5000, "0", "-1", "x", "1e400"])
-def test_an_environment_variable_of_no_number_is_refused_in_one_line(name, value, monkeypatch, capsys):
+def test_an_environment_variable_of_no_number_is_refused_in_one_line(
+    name, value, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, value)
     settings.cache_clear()
     try:
