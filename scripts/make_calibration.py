@@ -566,8 +566,8 @@ SMALL = """With few queries percentiles of resampled means are too narrow, and a
 75 times in 100. So means of fewer than 50 queries, or over groups of fewer, have Student's interval, shares Wilson's;
 there is none for fewer than 6 queries, a group of a single one, and values that are all equal. `none` stands for what
 has no interval. Coverage should lie between 93% and 97%. Where nearly all values are 1 and there are few, it is above;
-of skewed scores, as of TREC-8, it is a point below with ten queries. Shares come in steps: of 0.9 Wilson's interval
-holds 92.9% with ten queries, whatever is done.
+of skewed scores, as of TREC-8, it is a point below with ten queries. Shares come in steps: of 0.8 Wilson's interval
+holds 92.6% with 25 queries, whatever is done.
 Each figure comes from 2,000 repetitions (gates 1,000, boards 500), and is known to within about 1 point (gates 1.5,
 boards 2)."""
 SMALL_TABLES = (
