@@ -19,7 +19,7 @@ RESOLVED = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow test-torch fuzz oldest newest lock wheel check bench docs coming-from golden clean
+.PHONY: demo test test-slow test-torch explore fuzz oldest newest lock wheel check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, a folder of results, a report
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
@@ -34,6 +34,9 @@ test-slow: .venv/slow .venv/neural  ## real collections and servers (skipped wit
 
 test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges
+
+explore: .venv/dev .venv/neural  ## the properties with new examples each time, and three times as many as in `make test`
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" tests/property tests/unit -k "not conform"
 
 fuzz: $(FUZZ)                  ## hours of inputs guided by coverage; findings in build/fuzz (test-slow has a fixed-seed run)
 	$(FUZZ) -m fuzz.run --coverage $(FUZZ_SECONDS)

@@ -104,14 +104,14 @@ def run_page(page: Path) -> Found:
             elif part.kind == "<packages>":
                 missing = missing or _absent(part.text.split())
             elif part.kind == "<setup>" and not missing:
-                _python(_setup(part.text), names, f"{page.name}, setup", shown=False)
+                _python(setup_code(part.text), names, f"{page.name}, setup", shown=False)
             elif part.kind in ("python", "console"):
                 _run_part(found, page, (text, parts, number), names, missing)
         os.chdir(ROOT)
     return found
 
 
-def _setup(text: str) -> str:
+def setup_code(text: str) -> str:
     """The code of a setup comment, which stands in it or in the file that it names."""
     if re.fullmatch(r"\w+", text):
         return (ROOT / "scripts" / "page_setups" / f"{text}.py").read_text(encoding="utf-8")

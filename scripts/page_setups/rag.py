@@ -17,7 +17,7 @@ golden += [
     for q in ("how tall is the observatory on mars", "who won next year's regatta")
 ]
 Path("golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in golden))
-chunks = zip(brook.corpus.ids.tolist(), brook.corpus.title.tolist(), brook.corpus.text.tolist(), strict=True)
+parts = zip(brook.corpus.ids.tolist(), brook.corpus.title.tolist(), brook.corpus.text.tolist(), strict=True)
 Path("chunks.jsonl").write_text(
-    "".join(json.dumps({"id": i, "title": a, "text": b}) + "\n" for i, a, b in chunks)
+    "".join(json.dumps({"id": i, "title": a, "text": b}) + "\n" for i, a, b in parts)
 )

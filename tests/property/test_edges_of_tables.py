@@ -18,7 +18,7 @@ from weir.files.label_files import read_raters
 from weir.files.runs import read_run
 from weir.plugins.importing import import_files
 
-EACH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EACH = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Spellings that a careless reader would trim, count or fold.
 NAMES = st.sampled_from(
     [

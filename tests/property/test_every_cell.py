@@ -20,7 +20,7 @@ from weir.files.formats import trec_fault
 from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing.importer import import_files
 
-EASY = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ids = st.sampled_from(["1", "2", "10", "q1", "d-1", "a b", "é", "x,y", 'say "a"', "7"])
 _words = st.sampled_from(["1", "2", "10", "q1", "d-1", "é", "x,y", "7"])

@@ -17,7 +17,7 @@ from tests.unit.imports import imported, written
 from weir.errors import BadValue, WeirError
 from weir.plugins.importing.cells import listed, plain
 
-EACH = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EACH = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXT = (
     st.text("ab ,;'\"\n\té[", min_size=1, max_size=9)
     .map(str.strip)

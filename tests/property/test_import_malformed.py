@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.unit import test_import_formats, test_import_tools
 
@@ -80,7 +80,15 @@ def exchanged(value, path, new):
     return copy
 
 
+GRADES_OF_NO_COLUMN = (
+    "g.json",
+    [{"query": "red shoes", "relevant_ids": ["a", "b"], "grade": {"a": 2, "b": 0}, "": 1}],
+)
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(file=GRADES_OF_NO_COLUMN, path=[0, 3], new=1)
+@example(file=("g.json", [{"": 1}]), path=[0, 0], new=1)
 @given(file=st.sampled_from(STRUCTURED), path=st.lists(st.integers(0, 5), max_size=9), new=VALUES)
 def test_members_of_another_kind(tmp_path, file, path, new):
     name, value = file

@@ -34,7 +34,7 @@ def collection(at: Path, documents: list[str]) -> Path:
 
 
 @given(texts, st.integers(1, 12))
-@settings(max_examples=8, derandomize=True)
+@settings(max_examples=8)
 def test_the_record_counts_what_a_deeper_search_shows_and_finds_it(documents, k):
     with tempfile.TemporaryDirectory() as name:
         data = collection(Path(name) / "c", documents)
@@ -58,7 +58,7 @@ rankings = st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_siz
 
 
 @given(rankings)
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=100)
 def test_whatever_holds_the_rankings_sees_ties_at_their_end(given_scores):
     run = {
         f"q{n}": {f"d{d}": float(s) for d, s in enumerate(scores)}

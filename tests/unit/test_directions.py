@@ -46,7 +46,7 @@ def test_a_measure_of_a_plugin_is_better_where_more_unless_it_says_otherwise():
 unit = st.lists(st.integers(0, 20).map(lambda n: n / 20), min_size=6, max_size=12)
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(unit, st.randoms(use_true_random=False))
 def test_less_is_better_is_more_is_better_of_the_complement(values, random):
     """Verdicts, ranks, letters, stars, wins and gates of Hole are those of 1 - Hole as a measure of quality."""

@@ -27,7 +27,7 @@ def judged(grades):
     return {q: {"a": int(g), "b": 1} for q, g in zip(QUERIES, grades, strict=True)}
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.booleans(), min_size=8, max_size=8), st.lists(st.booleans(), min_size=8, max_size=8),
        st.sampled_from(["dict", "qrels", "mutated"]))  # fmt: skip
 def test_scores_compare_only_where_every_judgment_is_the_same(one, other, kind):
@@ -138,7 +138,7 @@ def hits(ranks, judgments):
     return [1 / r if judgments == "old" else (1 / r + (2 / (r + 1) if r < 5 else 0)) / 2 for r in ranks]
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@settings(max_examples=25)
 @given(cells=st.lists(one_cell, min_size=2, max_size=12))
 def test_every_statement_of_a_folder_is_of_parts_that_belong_together(tmp_path_factory, cells):
     root = tmp_path_factory.mktemp("mixed")

@@ -164,7 +164,7 @@ _rankings = st.lists(
 )
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=200)
 @given(rankings=_rankings)
 def test_counts_are_those_of_all_pairs_of_rows(rankings):
     cuts = np.cumsum([0, *map(len, rankings)])

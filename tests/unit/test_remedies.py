@@ -87,6 +87,23 @@ class Beir:
 def test_a_model_of_beir_is_a_system():
     found = weir.Dense(Beir()).index(DOCUMENTS).search({"q": "bread"}, 1).to_dict()
     assert found == {"q": {"d3": 1.0}}
+    assert str(weir.system(Beir())) == "dense(Beir)"
+    assert str(weir.rrf(weir.BM25(), Beir())) == "rrf(bm25, dense(Beir))"
+    rows = weir.benchmark(
+        weir.Dataset.of(DOCUMENTS, {"q": "bread"}, {"q": ["d3"]}), [Beir(), "bm25"], "RR"
+    ).rows
+    assert [(row.system, row.mean) for row in rows if row.measure == "RR"] == [
+        ("dense(Beir)", 1.0),
+        ("bm25", 1.0),
+    ]
+
+
+def test_an_object_that_searches_and_encodes_is_asked_to_search():
+    class Both(Beir):
+        def search(self, queries, k):
+            return {query: ["d1"] for query in queries}
+
+    assert str(weir.system(Both())) == "Both"
 
 
 def test_answers_that_cannot_be_read_are_said_beside_the_scores(tmp_path, capsys):

@@ -124,6 +124,25 @@ def test_what_each_way_to_store_costs_and_loses(tmp_path, dtype, width, error):
 
 
 @pytest.mark.parametrize("dtype", sorted(CODECS))
+def test_another_way_to_store_takes_its_vectors_from_full_precision(tmp_path, dtype):
+    """The bytes are those of encoding; what is not there, and what fp16 cannot hold, is left to encode."""
+    names, seen = [f"text {i}" for i in range(40)], list[str]()
+    stored(store(tmp_path), texts(*names), counted(seen))
+    with journal.alone(store(tmp_path).folder):
+        store(tmp_path).add(texts("huge").hashes(), np.full((1, 24), 1e30, np.float32))
+    seen.clear()
+    some = texts("text 3", "new", "text 3", "text 11", "huge")
+    for _ in range(2):
+        store(tmp_path, dtype).convert(store(tmp_path), some)
+    one = store(tmp_path, dtype).snapshot()
+    assert len(one.texts) == {"fp32": 41, "fp16": 2}.get(dtype, 3)
+    fresh = stored(store(tmp_path / "fresh", dtype), texts("text 3", "text 11"), counted([]))
+    rows = one.texts.find(texts("text 3", "text 11").hashes())
+    np.testing.assert_array_equal(one.raw[rows], fresh.snapshot.raw[fresh.rows])
+    assert seen == []
+
+
+@pytest.mark.parametrize("dtype", sorted(CODECS))
 def test_zeros_and_signs_survive(dtype):
     kind = codec(dtype)
     rows = np.array([[0, 0, 0, 0, 0], [1, -1, 1, -1, -1]], np.float32)

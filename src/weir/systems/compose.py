@@ -19,6 +19,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.datasets.load import filtered
 from weir.errors import BadRanking, BadValue
+from weir.models.encoder import BeirEncoder, QueryDocumentEncoder, as_encoder
 from weir.registry import Identity
 from weir.systems.composite import asked_depth, open_parts, run_of_answer, shelf_of
 from weir.systems.protocol import (
@@ -57,7 +58,8 @@ ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
 """(texts of queries, texts of documents, aligned) -> a score for each pair."""
 
 T = TypeVar("T")
-SystemLike: TypeAlias = "str | Retriever | Callable[..., object] | SearchObject | IndexObject"
+EncoderLike: TypeAlias = QueryDocumentEncoder | BeirEncoder
+SystemLike: TypeAlias = "str | Retriever | Callable[..., object] | SearchObject | IndexObject | EncoderLike"
 """What `as_system` and `parse_system` take: a name, a system, a function, an object."""
 
 
@@ -306,7 +308,8 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     """A function (queries, k) -> answers, or an object with search(queries, k), as a system; a system as it is.
 
     queries: {id: text}; answers: {query id: {document id: score}} or {query id: [document ids, best first]}; an object
-    with index(documents) is given {id: title and text} first. name: how it prints, by default the function's own, or
+    with index(documents) is given {id: title and text} first. An encoder with encode_query and encode_document, or
+    BEIR's encode_queries and encode_corpus, is `dense` of it. name: how it prints, by default the function's own, or
     that of the object's class; version: what stands for it in keys; where it declares none, what it makes is made
     again in each process. Raises BadValue for what is no system, and for a name that is none or taken.
     """
@@ -316,6 +319,8 @@ def as_system(given: object, name: str | None = None, version: str | None = None
         return _unchanged(given, name, version)
     if isinstance(given, Reranker):
         raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
+    if isinstance(given, EncoderLike) and not isinstance(given, SearchObject):
+        return SYSTEMS.get("dense")(as_encoder(given, name=name, version=version))
     if isinstance(given, SearchObject) or callable(given):
         return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
     raise BadValue(

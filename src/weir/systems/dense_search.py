@@ -137,9 +137,12 @@ class DenseRetriever:
         """
         loaded, texts = self.encoder.load(settings().device), self._texts(corpus)
         about = _about(self.encoder, loaded, "document")
-        store = VectorStore.of(settings().home / "vectors", about, self.store)
-        for elsewhere in () if session_only(about) else context.vectors:
-            store.take_in(elsewhere)
+        home = settings().home / "vectors"
+        store = VectorStore.of(home, about, self.store)
+        if not session_only(about):
+            for elsewhere in context.vectors:
+                store.take_in(elsewhere)
+            store.convert(VectorStore.of(home, about), texts)
         before = store.snapshot()
         with _encoding(loaded) as (encode, cut):
             if session_only(about):
@@ -169,15 +172,14 @@ class DenseRetriever:
     def share_encoder(self) -> ShareEncoder:
         """See `Encoding`."""
         loaded = self.encoder.load(settings().device)
-        home = VectorStore.of(
-            settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store
-        )
+        folder, about = settings().home / "vectors", _about(self.encoder, loaded, "document")
         encode: Encode = partial(loaded.encode, kind="document")
         return share_encoder(
-            home,
+            VectorStore.of(folder, about, self.store),
             self._texts,
             lambda store, texts, hashes: store.keeper(texts, hashes, encode),
             EncodingBlocks(BATCH_TEXTS[declared_kind(settings().device)]),
+            VectorStore.of(folder, about),
         )
 
     def _texts(self, corpus: Corpus) -> TextSource:

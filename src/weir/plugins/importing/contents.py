@@ -192,7 +192,7 @@ def roles_of(
             told = [
                 value for row in rows for one in candidates if has_value(value := dict.get(row.fields, one))
             ]
-            if not beside and kinds.get(next(iter(candidates), "")) == "grade" and _are_flags(told):
+            if candidates and not beside and kinds.get(candidates[0]) == "grade" and _are_flags(told):
                 raise BadValue(
                     f"{path}: '{candidates[0]}' holds grades, and no known column names documents; say which, as in "
                     f"--columns doc=NAME,grade={candidates[0]}, or --columns relevant={candidates[0]} if it does"

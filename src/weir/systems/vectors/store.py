@@ -239,8 +239,33 @@ class VectorStore:
         if other is None:
             return
         with alone(self.folder), storing(self.folder):
-            for some in _lacking(self.snapshot(check=False), other):
+            for some in _lacking(self.snapshot(check=False), other.texts.hashes):
                 self._journal.add((other.raw[some], other.texts.hashes[some]), other.dimensions)
+
+    def convert(self, full: VectorStore, texts: TextSource) -> None:
+        """Add the vectors of texts that this store lacks and one in fp32 has, as encoding them would; no text is.
+
+        A vector beyond the range of this dtype is left. Raises BadValue where memory does not suffice to look texts up,
+        StoreError where the disk refuses.
+        """
+        if self.dtype == full.dtype or (exact := full.snapshot()) is None:
+            return
+        require_memory_for(texts.count)
+        kind, own, hashes = codec(self.dtype), self.snapshot(), texts.hashes()
+        hashes = hashes[_first_of_each(hashes)]
+        if own is not None:
+            hashes = hashes[own.texts.find(hashes) < 0]
+        found = exact.texts.find(hashes)
+        found = found[found >= 0]
+        if len(found) == 0:
+            return
+        with alone(self.folder), storing(self.folder):
+            for some in _lacking(self.snapshot(check=False), exact.texts.hashes[found]):
+                rows = found[some]
+                raw = kind.write(exact.vectors(rows))
+                kept = np.isfinite(kind.read(raw, exact.dimensions)).all(axis=1)
+                if kept.any():
+                    self._journal.add((raw[kept], exact.texts.hashes[rows[kept]]), exact.dimensions)
 
     def _read(self, check: bool) -> Snapshot | None:
         journal, kind = self._journal, codec(self.dtype)
@@ -496,18 +521,21 @@ def share_encoder(
     texts_of: Callable[[C], TextSource],
     keeper: Callable[[H, TextSource, Hashes], Keep],
     cut: EncodingBlocks,
+    full: H | None = None,
 ) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
     """What encodes a share of a corpus, see `EncodingBlocks`, into a store in a folder, but for what `home` has.
 
-    texts_of: the texts of a corpus; keeper: what encodes for a store; cut: the blocks of the whole corpus.
+    texts_of: the texts of a corpus; keeper: what encodes for a store; cut: the blocks of the whole corpus; full: a
+    store from which `home` converts what is there.
     """
 
     def encode_one(corpus: C, share: tuple[int, int], folder: Path, progress: Progress | None) -> None:
-        store, texts, known = replace(home, folder=folder), texts_of(corpus), home.snapshot()
+        store, texts = replace(home, folder=folder), texts_of(corpus)
+        known: tuple[_Contents | None, ...] = (home.snapshot(), None if full is None else full.snapshot())
         hashes = texts.hashes()
         with alone(folder):
             keep = keeper(store, texts, hashes)
-            _encode_lacking(hashes, (known, store.snapshot()), keep, progress, replace(cut, share=share))
+            _encode_lacking(hashes, (*known, store.snapshot()), keep, progress, replace(cut, share=share))
 
     return encode_one
 
@@ -552,11 +580,11 @@ def _in_pieces(
         raise BadValue(f"text '{name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
 
 
-def _lacking(own: _Contents | None, other: _Contents) -> Iterator[Int64]:
-    """The numbers of the texts of `other` that are not among one's own, a copy's worth at a time."""
-    lacking = np.arange(len(other.texts))
+def _lacking(own: _Contents | None, hashes: Hashes) -> Iterator[Int64]:
+    """The numbers of the texts with these hashes that are not among one's own, a copy's worth at a time."""
+    lacking = np.arange(len(hashes))
     if own is not None:
-        lacking = np.flatnonzero(own.texts.find(other.texts.hashes) < 0)
+        lacking = np.flatnonzero(own.texts.find(hashes) < 0)
     for start in range(0, len(lacking), EXPORTED_TEXTS):
         yield lacking[start : start + EXPORTED_TEXTS]
 
@@ -718,7 +746,7 @@ class RaggedStore:
         if other is None:
             return
         with alone(self.folder):
-            for some in _lacking(self.snapshot(check=False), other):
+            for some in _lacking(self.snapshot(check=False), other.texts.hashes):
                 ptr, rows = other.rows(some)
                 self.add(other.texts.hashes[some], np.diff(ptr), rows)
 
