@@ -475,6 +475,12 @@ class Checkpoint:
         return str((self.config.get("architectures") or [""])[0])
 
 
+STATIC = "static"
+"""The architecture of a checkpoint that is a table of vectors by token: sentence-transformers' StaticEmbedding."""
+UNCUT = 1 << 20
+"""Tokens of a text where nothing cuts it."""
+
+
 def open_checkpoint(model: str) -> Checkpoint:
     """What the files of a model that is here say, of the variant that it names; raises as `locate` and the next do."""
     return read_checkpoint(locate(model), split_variant(model)[1])
@@ -486,10 +492,12 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
     variant: see `split_variant`. Raises BadValue where nothing says which of several ONNX files is meant.
     """
     modules = read_modules(
-        folder, ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
+        folder,
+        ("Transformer", "StaticEmbedding", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask"),
     )
-    path = next((p for kind, p in modules if kind == "Transformer"), folder)
-    pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
+    path = next((p for kind, p in modules if kind in ("Transformer", "StaticEmbedding")), folder)
+    static = any(kind == "StaticEmbedding" for kind, _ in modules)
+    pooling = "mean" if static else next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
     heads = []
     for kind, place in modules:
         if kind in ("Dense", "LayerNorm"):
@@ -503,7 +511,11 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
     settings = read_object(folder / "config_sentence_transformers.json")
     similarity = settings.get("similarity_fn_name")
     return replace(
-        with_declared_prompts(bare_checkpoint(path, folder, variant)),
+        with_declared_prompts(
+            Checkpoint(folder, path, {"model_type": STATIC}, UNCUT, 0)
+            if static
+            else bare_checkpoint(path, folder, variant)
+        ),
         pooling=pooling,
         normalise=any(kind == "Normalize" for kind, _ in modules),
         heads=tuple(heads),
