@@ -62,14 +62,13 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """The language of some texts.
-
-    evidence: what told it; analyzer: the one that suits it. A script of many languages has the name of one of them.
-    """
+    """Name the language of some texts; a script of many languages has the name of one of them."""
 
     name: str
     evidence: str
+    """By which it was told."""
     analyzer: str
+    """The one that suits it."""
 
     @property
     def title(self) -> str:
