@@ -144,8 +144,12 @@ def test_every_value_of_every_query_is_packed(made, page, results):
 def test_verdicts_and_ranks_are_those_of_compare(made, results):
     comparisons = weir.compare(results, measures="nDCG@10")
     for one in comparisons:
-        mine = next(c for c in made.study.comparisons if (c.dataset, c.measure) == (one.dataset, one.measure))
-        assert mine == one
+        mine = next(
+            c
+            for c in made.study.comparisons
+            if (c.dataset.replace("collections", "datasets"), c.measure) == (one.dataset, one.measure)
+        )
+        assert replace(mine, dataset=one.dataset) == one
     heads = [str(s) for section in made.sections for _, statements in section.lists for s in statements]
     for section in made.sections:
         for _, statements in section.lists[:1]:
@@ -202,7 +206,7 @@ def test_a_sceptic_is_answered(made):
     assert "brook-facts" in str(asked["Does R@100 say anything here?"].answer)
     assert asked["Are there enough queries?"].severity == "serious"
     assert "Would another seed change it?" in asked
-    order = [("serious", "weakens", "note", "checked").index(one.severity) for one in made.questions]
+    order = [("serious", "caution", "note", "checked").index(one.severity) for one in made.questions]
     assert order == sorted(order)
 
 
@@ -274,7 +278,9 @@ def test_of_many_systems_only_comparisons_with_the_baseline_are_claimed(tmp_path
     assert not made.study.pairwise
     assert "Each system is compared with bm25 alone." in [s.text for s in not_concluded(made.study)]
     assert all(pair.first == "bm25" for pair in made.study.whole("nDCG@10").pairs)
-    assert "compared with each other" in next(s.lead for s in made.sections if s.name == "leaderboard")
+    assert "Each is compared with bm25 alone" in next(
+        s.lead for s in made.sections if s.name == "leaderboard"
+    )
 
 
 def test_leaving_a_collection_out_weighs_a_group_as_the_leaderboard_does(tmp_path):

@@ -70,7 +70,7 @@ class Figure:
 
     def _repr_html_(self) -> str:
         """The charts for a notebook, in the colours of its theme."""
-        drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
+        drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True, key=True) for chart in self.charts)
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
     @checked
@@ -99,7 +99,7 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     """Write a chart as its ending says; arguments and errors as `Figure.save`."""
-    text = svg(chart, WIDTHS_PX[width])
+    text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
     if path.suffix != ".svg":
         vl_convert = require("vl_convert", "figures")
@@ -186,11 +186,13 @@ def _subject(comparison: Comparison) -> str:
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
     """The means of a comparison with their intervals, best first, and a tick for the mean on each dataset."""
-    means = [{s.system: s.mean for s in part.standings} for part in parts] if whole.unit == "datasets" else []
+    means = [(part.dataset, {s.system: s.mean for s in part.standings}) for part in parts]
     rows = tuple(
         Interval(
             *(one.mean, one.low, one.high, numbers.number(one.system)),
-            ticks=tuple(of[one.system] for of in means if one.system in of),
+            ticks=tuple(
+                (name, of[one.system]) for name, of in means if one.system in of and whole.unit == "datasets"
+            ),
         )
         for one in whole.standings
     )

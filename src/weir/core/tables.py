@@ -227,6 +227,14 @@ def first_rows(columns: Mapping[str, Sequence[object]], keys: int, title: str) -
     )
 
 
+def excerpt(text: str, most: int) -> str:
+    """The text, or its beginning in at most so many characters, which ends at a word where there are blanks."""
+    if len(text) <= most:
+        return text
+    words = text[:most].rpartition(" ")[0].rstrip()
+    return (words if len(words) > most // 2 else text[: most - 1]) + "…"
+
+
 def _in_bold(note: str) -> str:
     """A note on the star, which only a terminal has, for formats that have bold letters."""
     return f"bold: {note[2:]}" if note.startswith("* ") else note

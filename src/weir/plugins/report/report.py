@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.api.charts import write_figure
 from weir.argument_types import checked
+from weir.audit import Audit, audited_all
 from weir.core.charts import Chart
 from weir.core.rounding import short_score
 from weir.core.scores import Note
-from weir.core.tables import Table, markdown_escaped, notebook_html, written
+from weir.core.tables import Table, excerpt, markdown_escaped, notebook_html, written
 from weir.errors import WeirError
+from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import make_folder, own_file, write_text
 from weir.files.paths import path_of
 from weir.plugins.report.page import page
@@ -81,7 +83,7 @@ class Report:
         measure = study.measures[0]
         whole = study.whole(measure)
         if whole is not None:
-            head_line = f"| rank | system | {measure} | 95% interval | better/level/worse |"
+            head_line = f"| rank | system | {measure} | 95% interval | better/not separable/worse |"
             lines += ["", head_line, "|---|---|---:|---|---|"]
             for one in whole.standings[:10]:
                 known = one.low is not None and one.high is not None
@@ -94,7 +96,7 @@ class Report:
         lines += [""] * bool(serious)
         room = MARKDOWN_LINES - len(lines) - 1
         lines += [
-            f"- **{markdown_escaped(one.question)}** {markdown_escaped(str(one.answer)[:300])}"
+            f"- **{markdown_escaped(one.question)}** {markdown_escaped(excerpt(str(one.answer), 300))}"
             for one in serious[:room]
         ]
         return "\n".join(lines[:MARKDOWN_LINES])
@@ -164,13 +166,23 @@ def report(
     results, UnknownName for a name that is not there.
     """
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
-    audits = []
-    if audit:
-        from weir.api.auditing import audits as audited
-
-        try:
-            audits = list(audited(path_of(folder), progress=progress))
-        except WeirError:  # no collection is here: the section is named among those left out
-            audits = []
+    audits = audits_of(study, progress) if audit else []
     answered = questions(study, audits)
     return Report(study, sections(study, audits, answered), answered)
+
+
+def audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
+    """The audits of the collections of a study and of its systems, by their labels; [] where no collection is here."""
+    try:
+        subjects = [
+            replace(
+                one,
+                runs={study.label(name): run for name, run in one.runs.items() if name in study.systems},
+                unscored={study.label(name): counts for name, counts in one.unscored.items()},
+            )
+            for one in subjects_of([study.folder])
+            if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)
+        ]
+        return audited_all(subjects, (), progress)
+    except WeirError:  # the section is named among those left out
+        return []
