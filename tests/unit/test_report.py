@@ -10,6 +10,7 @@ import math
 import operator
 import re
 import shlex
+import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -26,6 +27,7 @@ from tests.unit.cells import MANIFEST, write_cell
 from weir.cli.main import main
 from weir.core.qrels import Origins
 from weir.core.rounding import short_change, short_score
+from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
 from weir.experiment.llm_answers import ModelUse
@@ -230,6 +232,28 @@ def test_tables_and_figures_are_written(results, tmp_path, capsys):
     assert {path.suffix for path in tables.iterdir()} == {".tex", ".md", ".csv"}
     assert all(path.read_text().startswith("<svg") for path in figures.iterdir())
     assert len(list(figures.iterdir())) >= 6
+
+
+def test_a_notebook_shows_conclusions_and_charts_and_folds_the_rest(made):
+    shown = made._repr_html_()
+    ET.fromstring(f"<div>{shown}</div>".replace("&nbsp;", " "))
+    for _, statements in made.sections[0].lists:
+        for one in statements:
+            assert f"<strong>{html.escape(one.head)}</strong>" in shown
+    assert shown.count("<svg") == len(made.charts())
+    folds = re.findall(r"<summary>(.*?)</summary>", shown)
+    open_sections = {"Leaderboard", "Collections and systems", "Quality against time"}
+    titles = [section.title for section in made.sections[1:]]
+    assert [t for t in folds if t in titles] == [
+        t for t in titles if t not in open_sections and not t.startswith("Better or worse")
+    ]
+
+
+def test_an_excerpt_ends_at_a_word():
+    assert excerpt("one two three", 13) == "one two three"
+    assert excerpt("one two three", 12) == "one two…"
+    assert excerpt("x" * 30, 10) == "x" * 9 + "…"
+    assert len(excerpt("word " * 100, 400)) <= 400
 
 
 def test_what_cannot_be_reported_is_one_line(results, tmp_path, capsys):

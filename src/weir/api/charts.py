@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from weir.argument_types import checked
 from weir.core.charts import (
-    WIDE_PX,
+    MIDDLE_PX,
     WIDTHS_PX,
     Chart,
     HeatMap,
@@ -27,6 +27,7 @@ from weir.core.charts import (
     svg,
 )
 from weir.core.short_names import short_names
+from weir.core.tables import html_escaped
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import write_bytes
 from weir.files.paths import path_of
@@ -70,7 +71,10 @@ class Figure:
 
     def _repr_html_(self) -> str:
         """The charts for a notebook, in the colours of its theme."""
-        drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True, key=True) for chart in self.charts)
+        drawn = "".join(
+            f"<p><strong>{html_escaped(chart.title)}</strong></p>{svg(chart, MIDDLE_PX, classes=True, key=True)}"
+            for chart in self.charts
+        )
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
     @checked

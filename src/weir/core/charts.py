@@ -537,7 +537,7 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
     left = max((text_width(name, size) for name in labels), default=0) + (26 if marked else 12)
     value_room, end_room = (12.0 if chart.ends and width < 400 else 58.0), 34.0 * chart.ends
     beside = max(1, min(len(chart.panels), int((width - left) // (230 + 12 * chart.ends))))
-    beside = math.ceil(len(chart.panels) / math.ceil(len(chart.panels) / beside))
+    beside = math.ceil(len(chart.panels) / -(-len(chart.panels) // beside)) if chart.panels else 1
     ends = [
         v
         for panel in chart.panels

@@ -11,15 +11,24 @@ from pathlib import Path
 from weir.api.charts import write_figure
 from weir.argument_types import checked
 from weir.audit import Audit, audited_all
-from weir.core.charts import Chart
+from weir.core.charts import MIDDLE_PX, Chart, css, svg
 from weir.core.rounding import short_score
 from weir.core.scores import Note
-from weir.core.tables import Table, excerpt, markdown_escaped, notebook_html, written
+from weir.core.tables import (
+    Table,
+    excerpt,
+    folded_html,
+    html_escaped,
+    markdown_escaped,
+    notebook_html,
+    written,
+)
 from weir.errors import WeirError
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import make_folder, own_file, write_text
 from weir.files.paths import path_of
-from weir.plugins.report.page import page
+from weir.plugins.report.page import caption, page, statement
+from weir.plugins.report.page import notes as page_notes
 from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
     Question,
@@ -33,6 +42,8 @@ from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
+SHOWN_IN_NOTEBOOKS = ("leaderboard", "collections", "baseline", "cost")
+"""Sections that a notebook shows at once, the others behind a click."""
 ENDINGS = {"latex": "tex", "markdown": "md"}
 
 
@@ -60,7 +71,23 @@ class Report:
         return self.to_markdown()
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.tables(), self.notes())
+        """The conclusions and the charts for a notebook, the numbers of each section behind a click."""
+        head, *others = self.sections
+        parts = [f"<style>{css()}</style><h3>{html_escaped(head.title)}</h3><p>{html_escaped(head.lead)}</p>"]
+        for heading, statements in head.lists:
+            parts += [f"<h4>{html_escaped(heading)}</h4>", *map(statement, statements)]
+        for one in others:
+            drawn = "".join(
+                f"<p><strong>{html_escaped(caption(chart))}</strong></p>{svg(chart, MIDDLE_PX, classes=True, key=True)}"
+                for chart in one.charts
+            )
+            tables = "".join(table.html_body() for table in one.tables)
+            numbers = folded_html("The numbers as a table", tables) if drawn and tables else tables
+            inside = f"<p>{html_escaped(one.lead)}</p>{drawn}{page_notes(one)}{numbers}"
+            shown = one.name in SHOWN_IN_NOTEBOOKS
+            title = html_escaped(one.title)
+            parts.append(f"<h4>{title}</h4>{inside}" if shown else folded_html(one.title, inside))
+        return "\n".join([*parts, notebook_html((), self.notes())])
 
     def to_html(self) -> str:
         """The whole report as one page that asks for nothing from elsewhere."""
