@@ -326,15 +326,7 @@ def svg(chart: Chart, width: int = WIDE_PX, classes: bool = False, key: bool = F
     It has a title and a description that says its numbers in words. key: say below it what its marks mean.
     """
     look = Look(classes, 13 if width > 400 else 12)
-    match chart:
-        case Intervals():
-            height, body = _intervals(chart, width, look)
-        case Points():
-            height, body = _points(chart, width, look)
-        case HeatMap():
-            height, body = _heat_map(chart, width, look)
-        case Spread():
-            height, body = _spread(chart, width, look)
+    height, body = _drawn(chart, width, look)
     if key:
         more, said = _key(chart, width, look)
         height, body = height + more, f'{body}<g transform="translate(0 {height:.1f})">{said}</g>'
@@ -346,6 +338,23 @@ def svg(chart: Chart, width: int = WIDE_PX, classes: bool = False, key: bool = F
         f'viewBox="0 0 {width} {height:.0f}" font-size="{look.size:g}" role="img">'
         f"<title>{html_escaped(chart.title)}</title><desc>{text}</desc>{ground}{body}</svg>"
     )
+
+
+def _drawn(chart: Chart, width: int, look: Look) -> tuple[float, str]:
+    match chart:
+        case Intervals():
+            return _intervals(chart, width, look)
+        case Points():
+            return _points(chart, width, look)
+        case HeatMap():
+            return _heat_map(chart, width, look)
+        case Spread():
+            return _spread(chart, width, look)
+
+
+def height(chart: Chart, width: int) -> float:
+    """The height of a chart of this width, in pixels."""
+    return _drawn(chart, width, Look(True, 13 if width > 400 else 12))[0]
 
 
 def description(chart: Chart) -> str:
@@ -756,7 +765,7 @@ def _heat_map(chart: HeatMap, width: int, look: Look) -> tuple[float, str]:
     left = max((text_width(name, size) for name in labels), default=0) + 14
     column = min(150.0, (width - left) / max(len(chart.columns), 1))
     slanted = any(text_width(cut(name, 400, 12), 12) > column - 6 for name in chart.columns)
-    top = 110.0 if slanted else 26.0
+    top = 118.0 if slanted else 26.0
     if slanted:  # the last name ends within the width
         column = min(
             column,
@@ -792,6 +801,8 @@ def _heat_map(chart: HeatMap, width: int, look: Look) -> tuple[float, str]:
                 size_px = f'width="{column - 2:.1f}" height="{row - 2:.1f}"'
                 parts.append(f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" {size_px} {look.fill(ink)}/>')
             shown = short_score(value) if digits else short_score(value).removeprefix("0")
+            if text_width(shown, size if digits else 11) > column - 1:  # the tint alone
+                shown = ""
             parts.append(
                 _text(
                     look,

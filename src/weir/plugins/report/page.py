@@ -20,6 +20,7 @@ from weir.core.charts import (
     Chart,
     Intervals,
     css,
+    height,
     icon_svg,
     legend,
     mark_svg,
@@ -54,6 +55,8 @@ SHOWN_RANKS, SHOWN_MOVES = 10, 12
 VALUE_STEPS = 10_000
 """Steps between 0 and 1 in which scores are packed, as tables print them."""
 MISSING = 65_535
+FITTED_PX = 1300
+"""Height up to which a chart is made to fit one page of paper below its heading; a taller one goes over several."""
 SEVERITY_WORDS = {
     "serious": ("serious question", "serious questions"),
     "caution": ("caution", "cautions"),
@@ -168,7 +171,7 @@ def drawn(charts: Sequence[Chart]) -> str:
     """Charts as figures, each in three widths of which the style sheet shows one."""
     titled = len(charts) > 1
     return "".join(
-        '<figure class="weir-drawn">'
+        f'<figure class="weir-drawn{" weir-fitted" * (height(chart, MIDDLE_PX) <= FITTED_PX)}">'
         + (f"<figcaption>{html_escaped(caption(chart))}</figcaption>" if titled else "")
         + f'<div class="weir-wide">{svg(chart, WIDE_PX, True)}</div>'
         + f'<div class="weir-middle">{svg(chart, MIDDLE_PX, True)}</div>'

@@ -241,8 +241,8 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
             statements.append(
                 Statement(
                     f"Anything over {whole.dataset}:",
-                    "the test cannot find a difference on so few "
-                    f"{'collections' if whole.unit == 'datasets' else whole.unit}, however large it is.",
+                    f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
+                    f"{_alike(study, whole) if whole.unit == 'datasets' else ''}, however large it is.",
                 )
             )
     level_with = [
@@ -322,7 +322,7 @@ def leaderboard(study: Study) -> Section | None:
         return None
     whole = wholes[0]
     over = (
-        f"Mean over {whole.count} collections, each counting alike; the small ticks are the means on each of them. "
+        f"Mean over {whole.dataset}{_alike(study, whole)}; the small ticks are the means on each of them. "
         if whole.unit == "datasets"
         else f"Mean over {whole.count:,} queries of {whole.dataset}. "
     )
@@ -339,6 +339,13 @@ def leaderboard(study: Study) -> Section | None:
         else ()
     )
     return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
+
+
+def _alike(study: Study, whole: Comparison) -> str:
+    """How collections weigh in a mean over them."""
+    if whole.count == len(study.datasets):
+        return ", each counting alike"
+    return f", where those of one group count as one, {whole.count} in all"
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
@@ -735,7 +742,7 @@ def language_models(study: Study) -> Section | None:
         "Language models",
         "What was asked, how answers were read, and what they cost.",
         (),
-        use_tables(uses),
+        use_tables([replace(use, system=study.label(use.system)) for use in uses]),
     )
 
 
@@ -1145,7 +1152,7 @@ def reproduce(study: Study) -> Section:
         )
     keys = [["dataset", "system", "key of the ranking", "made"]]
     keys += [
-        [c.dataset, study.label(c.system), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
+        [c.dataset, study.label(c.label), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
         for c in study.cells
     ]
     seconds = search_seconds(study.cells)

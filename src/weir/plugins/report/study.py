@@ -104,7 +104,9 @@ class Study:
             drawn = comparison_cost(cells, wanted) * DRAWS / (1 if family is None else len(names) / 2)
             draws = DRAWS if drawn <= MOST_DRAWN else FEWER_DRAWS
             comparisons = [
-                replace(one, dataset=f"{one.count} collections") if one.unit == "datasets" else one
+                replace(one, dataset=f"{len({c.dataset for c in cells})} collections")
+                if one.unit == "datasets"
+                else one
                 for one in compare_cells(cells, wanted, family, ComparisonMethod(draws=draws))
             ]
         except BadValue as error:  # one system alone, or one query
