@@ -304,14 +304,15 @@ def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note
 
     depths: documents of the longest ranking, by system.
     """
-    least, most = (
-        min(depths, key=depths.__getitem__, default=""),
-        max(depths, key=depths.__getitem__, default=""),
-    )
-    uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
-    if not uncut or depths[most] < FAR_DEEPER * depths[least]:
+    by_depth = sorted(depths, key=depths.__getitem__)
+    if not depths or depths[by_depth[-1]] < FAR_DEEPER * depths[by_depth[0]]:
         return []
-    sides = " and ".join(f"{counted(depths[name], 'document')} of {name}" for name in (least, most))
+    uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
+    if not uncut:
+        return []
+    sides = " and ".join(
+        f"{counted(depths[name], 'document')} of {name}" for name in (by_depth[0], by_depth[-1])
+    )
     return [Note(f"{', '.join(uncut)}: looks at whole rankings, which hold at most {sides}")]
 
 
