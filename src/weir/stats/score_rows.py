@@ -314,12 +314,11 @@ def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note
 
     depths: documents of the longest ranking, by system.
     """
-    least, most = (
-        min(depths, key=depths.__getitem__, default=""),
-        max(depths, key=depths.__getitem__, default=""),
-    )
     uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
-    if not uncut or depths[most] < FAR_DEEPER * depths[least]:
+    if not uncut or not depths:
+        return []
+    least, most = (chosen(depths, key=depths.__getitem__) for chosen in (min, max))
+    if depths[most] < FAR_DEEPER * depths[least]:
         return []
     sides = " and ".join(f"{counted(depths[name], 'document')} of {name}" for name in (least, most))
     return [Note(f"{', '.join(uncut)}: looks at whole rankings, which hold at most {sides}")]
