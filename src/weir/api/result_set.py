@@ -207,6 +207,7 @@ def _kind(name: str) -> ResultKind:
         import weir.experiment.efficiency
         import weir.experiment.llm_answers
         import weir.experiment.plan
+        import weir.experiment.published
         import weir.experiment.reproduce
         import weir.experiment.verify
         import weir.experiment.why

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weir.experiment.experiment import Experiment
     from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Node, Planned
+    from weir.experiment.published import PublishedScore
     from weir.experiment.reproduce import PublishedCheck
     from weir.experiment.results import Provenance, ResultCell
     from weir.experiment.verify import Verdict
@@ -289,6 +290,20 @@ def _cells_of(
     return cells, tuple(
         map(Note, (*damaged_records(root), *systems_without_scores(root, finished, datasets)))
     )
+
+
+@checked
+def published(
+    dataset: str | None = None, model: str | None = None, measure: str | None = None
+) -> ResultSet[PublishedScore]:
+    """The published scores of a collection, a model, a measure, or all of them.
+
+    model: the whole name or enough of its words. Nothing is returned where nothing is published; raises UnknownName for
+    a model that is not there, BadValue for words that fit several.
+    """
+    from weir.experiment.published import published as scores
+
+    return ResultSet("published", scores(dataset, model, measure))
 
 
 @checked

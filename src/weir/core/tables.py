@@ -68,9 +68,10 @@ class Table:
     """A title, a header, rows, and sentences directly above and below; without a header sentences alone.
 
     keys: how many of the first columns are names; right: how many columns are flush right, None for all others; tail:
-    text columns behind these. For a terminal alone: narrow: columns that stand in a first table beside the keys, the
-    others in a second, where the width is too small for all; indent: blanks before each line of the body; hang: blanks
-    before further lines of a sentence; follows: no blank line stands before the table.
+    text columns behind these; folded: what a reader of HTML clicks to see it, "" where it is seen at once. For a
+    terminal alone: narrow: columns that stand in a first table beside the keys, the others in a second, where the width
+    is too small for all; indent: blanks before each line of the body; hang: blanks before further lines of a sentence;
+    follows: no blank line stands before the table.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Table:
     indent: int = 0
     hang: int | None = None
     follows: bool = False
+    folded: str = ""
 
     @property
     def numbers(self) -> range:
@@ -200,7 +202,8 @@ class Table:
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
         table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
-        return "\n".join([*above, *body, notes_html(map(_in_bold, self.notes))])
+        whole = "\n".join([*above, *body, notes_html(map(_in_bold, self.notes))])
+        return folded_html(self.folded, whole) if self.folded else whole
 
 
 def table_of(
@@ -222,9 +225,21 @@ def table_of(
 def first_rows(columns: Mapping[str, Sequence[object]], keys: int, title: str) -> Table:
     """The first ten rows of aligned columns, as notebooks show a value."""
     rows = zip(*(column[:10] for column in columns.values()), strict=True)
-    return table_of(
-        [list(columns), *(list(map(str, row)) for row in rows)], right=None, keys=keys, title=title
-    )
+    lines = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    return table_of([list(columns), *lines], right=None, keys=keys, title=title)
+
+
+def folded_html(summary: str, inside: str) -> str:
+    """What a reader of HTML sees by clicking on the summary."""
+    return f"<details><summary>{html_escaped(summary)}</summary>\n{inside}\n</details>"
+
+
+def excerpt(text: str, most: int) -> str:
+    """The text, or its beginning in at most so many characters, which ends at a word where there are blanks."""
+    if len(text) <= most:
+        return text
+    words = text[:most].rpartition(" ")[0].rstrip()
+    return (words if len(words) > most // 2 else text[: most - 1]) + "…"
 
 
 def _in_bold(note: str) -> str:

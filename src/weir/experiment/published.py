@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -13,7 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from weir.argument_types import checked
+from weir.core.results import result
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue, UnknownName
 
 # ----------
@@ -98,6 +100,28 @@ class PublishedScore:
     def agrees(self, value: float, decimals: int | None = None) -> bool:
         """Whether a value is this one to the printed decimals, or to fewer."""
         return abs(value - self.value) <= self.within(decimals)
+
+
+PUBLISHED_SHOWN = 6
+"""Published scores that print at once."""
+
+
+def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
+    """A line for each score, with its source."""
+    lines = [["dataset", "split", "measure", "published", "model", "source"]]
+    lines += [[s.dataset, s.split, s.measure, s.printed, s.model, s.source] for s in scores]
+    return (table_of(lines, right=3, keys=3, tail=2),)
+
+
+def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
+    """The first scores, and how many more there are."""
+    [table] = _published_pages(scores[:PUBLISHED_SHOWN])
+    more = len(scores) - len(table.rows)
+    note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
+    return (replace(table, notes=(note,) if more else ()),)
+
+
+result("published", PublishedScore, page=_published_pages, html=published_tables)(published_tables)
 
 
 @dataclass(frozen=True)

@@ -931,13 +931,28 @@ def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     return replace(means, notes=()), pairs
 
 
-def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+def _notebook(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Of several datasets the means of each measure as a grid, and every pair folded; of one as `_pages`."""
+    means, pairs = _pages(comparisons)
+    cells = _marked_cells(comparisons)
+    if len({where for where, _ in cells}) < 2:
+        return means, pairs
+    systems = tuple(dict.fromkeys(system for _, system in cells))
+    labels, grids = short_names(systems), []
+    for measure in dict.fromkeys(c.measure for c in comparisons):
+        lines: list[list[str | Cell]] = [["dataset", *labels]]
+        for where in dict.fromkeys(where for where, _ in cells):
+            row = [cells.get((where, system), {}).get(measure) for system in systems]
+            if any(row):
+                lines.append([where, *(cell or "-" for cell in row)])
+        grids.append(table_of(lines, right=None, title=measure))
+    legend = [f"{label}: {system}" for label, system in zip(labels, systems, strict=True) if label != system]
+    grids[-1] = replace(grids[-1], notes=(*pairs.notes, *legend))
+    return *grids, replace(pairs, notes=(), folded=f"{len(pairs.rows)} pairs, each with its verdict")
 
-    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
-    mark better and worse instead.
-    """
-    measures = list(dict.fromkeys(c.measure for c in comparisons))
+
+def _marked_cells(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], dict[str, Cell]]:
+    """Of each dataset and system the marked mean by each measure."""
     cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
@@ -946,6 +961,17 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
             where = f"{c.dataset}, {c.group}" if c.group else c.dataset
             of = cells.setdefault((where, s.system), {})
             of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+    return cells
+
+
+def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+
+    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
+    mark better and worse instead.
+    """
+    measures = list(dict.fromkeys(c.measure for c in comparisons))
+    cells = _marked_cells(comparisons)
     rows = [
         [Cell(dataset), Cell(system), *(of.get(m, Cell("")) for m in measures)]
         for (dataset, system), of in cells.items()
@@ -955,7 +981,7 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     return (table_of([["dataset", "system", *measures], *rows], right=None, keys=2, notes=notes),)
 
 
-@result("compare", Comparison, page=_pages, parts="pairs", csv=_csv)
+@result("compare", Comparison, page=_pages, html=_notebook, parts="pairs", csv=_csv)
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:

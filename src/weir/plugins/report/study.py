@@ -103,7 +103,12 @@ class Study:
             family = None if len(names) <= MOST_PAIRWISE_SYSTEMS else chosen
             drawn = comparison_cost(cells, wanted) * DRAWS / (1 if family is None else len(names) / 2)
             draws = DRAWS if drawn <= MOST_DRAWN else FEWER_DRAWS
-            comparisons = compare_cells(cells, wanted, family, ComparisonMethod(draws=draws))
+            comparisons = [
+                replace(one, dataset=f"{len({c.dataset for c in cells})} collections")
+                if one.unit == "datasets"
+                else one
+                for one in compare_cells(cells, wanted, family, ComparisonMethod(draws=draws))
+            ]
         except BadValue as error:  # one system alone, or one query
             remarks = [*remarks, str(error)]
         return Study(folder, tuple(cells), tuple(wanted), numbers, tuple(comparisons), tuple(remarks))
