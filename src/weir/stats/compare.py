@@ -23,7 +23,17 @@ from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
-from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
+from weir.stats.power import (
+    POWER,
+    Family,
+    Reach,
+    detectable,
+    deviation_of,
+    equivalence,
+    excess_kurtosis,
+    reach,
+    reach_note,
+)
 from weir.stats.resampling import FEW_VALUES, LEVEL, RESAMPLES, SEED, few_bounds, fewest, mean_bounds
 from weir.stats.significance import (
     CORRECTIONS,
@@ -240,8 +250,8 @@ class Pair:
     is no deviation and for two queries; won, lost, tied: queries on which the second is better, worse, equal;
     detectable: the smallest true difference that the test finds with the wanted power in new data, corrected as here,
     where one of the two differs so from all others and nothing else does; None where that is more than the measure's
-    whole range, where the test finds none so often, and of a test of which none can be said; equivalence: corrected
-    p-value of lying within the margin, None without one; verdict: what the second is.
+    whole range, where the test finds none so often, where all differences are equal, and of a test of which none can be
+    said; equivalence: corrected p-value of lying within the margin, None without one; verdict: what the second is.
     """
 
     first: str
@@ -486,9 +496,10 @@ def _comparison(
     better = np.zeros((systems, systems), np.bool_)
     for number, (i, j) in enumerate(pairs.tolist()):
         row, pair_p, same_p = differences[number], float(corrected[number]), float(equal_p[number])
-        mean, deviation = means[j] - means[i], float(row.std(ddof=1))
+        mean, deviation = means[j] - means[i], deviation_of(row)
         low, high = pair_ends[number]
-        least, outcome = unit * deviation, verdict_of(mean, pair_p, same_p, method.alpha, way)
+        least = unit * deviation if deviation else math.inf
+        outcome = verdict_of(mean, pair_p, same_p, method.alpha, way)
         better[j, i], better[i, j] = outcome == "better", outcome == "worse"
         compared_pairs.append(
             Pair(
@@ -599,7 +610,7 @@ def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
 
 def hedges_g(mean: float, deviation: float, count: int) -> float | None:
     """Hedges' g of a mean difference; None where there is no deviation and for two queries."""
-    if count < 3 or deviation <= 1e-12 * abs(mean):
+    if count < 3 or not deviation:
         return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
@@ -854,6 +865,8 @@ def verdict(pair: Pair, c: Comparison) -> str:
         return f"not separable (too few {c.unit if c.reach.fewest is not None else 'draws'})"
     if TESTS.get(c.method.test).detection is None:
         return "not separable"
+    if pair.effect is None and c.count > 2:
+        return "not separable (all differences are equal)"
     if pair.detectable is None:
         return "not separable (not even the largest difference would be found)"
     return f"not separable (minimum detectable effect {score(pair.detectable)})"

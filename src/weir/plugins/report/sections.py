@@ -354,7 +354,7 @@ def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
     """On how many datasets a system is better than the baseline, not separable from it, and worse."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
-    return better, len(verdicts) - better - worse, worse
+    return better, len(verdicts) - better - worse - verdicts.count("-"), worse
 
 
 def standings_table(study: Study, whole: Comparison) -> Table:
@@ -767,13 +767,14 @@ def _enough_queries(study: Study) -> Question:
         counts = [study.query_count(name) for name in small]
         known = [spans[name] for name in small if name in spans]
         shown = (
-            f" show a difference of {coarse_score(min(low for low, _ in known))} to "
-            f"{coarse_score(max(up for _, up in known))}, or more,"
+            f"show a difference of {coarse_score(min(low for low, _ in known))} to "
+            f"{coarse_score(max(up for _, up in known))}, or more, 8 times in 10"
             if known
-            else " show large differences"
+            else "are so few that no difference is known that they show 8 times in 10"
         )
         who = small[0] if len(small) == 1 else f"{len(small)} collections"
-        parts.append(f"The {min(counts)} to {max(counts)} queries of {who}{shown} 8 times in 10.")
+        several = "" if min(counts) == max(counts) else f"{min(counts)} to "
+        parts.append(f"The {several}{max(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
         parts.append(
