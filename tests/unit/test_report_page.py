@@ -174,6 +174,18 @@ def test_a_leaderboard_is_filtered_by_its_address(browser, site):  # noqa: F811 
     context.close()
 
 
+def test_every_page_of_a_leaderboard_fits_a_telephone(browser, site):  # noqa: F811 - the fixture
+    pages = sorted(Path(site.folder).rglob("*.html"))
+    assert len(pages) > 4
+    opened = browser.new_page()
+    for width in (360, 768):
+        opened.set_viewport_size({"width": width, "height": 900})
+        for one in pages:
+            opened.goto(one.as_uri())
+            assert opened.evaluate("document.scrollingElement.scrollWidth") <= width, one
+    opened.close()
+
+
 def test_it_prints(browser, address, tmp_path):
     context = browser.new_context()
     page = context.new_page()
