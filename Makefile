@@ -84,6 +84,8 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 docs: .venv/slow demo coming-from  ## what is generated from the code, every example run, the site in build/site, an SBOM
 	$(PIP) uv -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/front_picture.py
+	$(BIN)/python scripts/claims.py
 	$(BIN)/python scripts/examples.py
 	$(BIN)/python scripts/make_site.py
 	$(RESOLVED) --extra neural -o build/requirements.txt

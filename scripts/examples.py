@@ -9,6 +9,7 @@ what stands behind `$ `; progress is not part of their output. In output, `...` 
 A comment before a block says more:
 
     <!-- examples: needs scifact nfcorpus -->   runs where ../shared/data has these collections, else is skipped
+    <!-- examples: fetches nfcorpus -->         likewise; a mirror on this machine serves its archive
     <!-- examples: packages mteb ranx -->       runs where these packages are installed, else is skipped
     <!-- examples: not run: why -->             is not run
     <!-- examples: elsewhere: script -->        the whole page is run by another script
@@ -32,7 +33,12 @@ import shlex
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+
+from weir.settings import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared")) / "data"
@@ -84,8 +90,6 @@ def parts_of(text: str) -> list[Part]:
 
 def run_page(page: Path) -> Found:
     """Run a page's examples in folders of their own."""
-    from weir.settings import settings
-
     found = Found()
     text = _read(page)
     names: dict[str, object] = {"__name__": "__main__"}
@@ -101,6 +105,8 @@ def run_page(page: Path) -> Found:
                 _enter(Path(home) / str(number))
             elif part.kind == "<needs>":
                 missing = _provide(part.text.split(), Path(home))
+            elif part.kind == "<fetches>":
+                missing = _serve(part.text.strip())
             elif part.kind == "<packages>":
                 missing = missing or _absent(part.text.split())
             elif part.kind == "<setup>" and not missing:
@@ -220,6 +226,19 @@ def _provide(names: list[str], home: Path) -> str:
         for part in ("corpus.jsonl", "queries.jsonl", "qrels"):
             if not (folder / part).exists():
                 (folder / part).symlink_to(SHARED / name / part)
+    return ""
+
+
+def _serve(name: str) -> str:
+    """Serve the archive of a collection in ../shared/data as the mirror asked first; says if it is not there."""
+    if not (SHARED / name / f"{name}.zip").is_file():
+        return f"needs {name}.zip in ../shared/data/{name}"
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(SHARED / name))
+    )
+    Thread(target=server.serve_forever, daemon=True).start()
+    os.environ["WEIR_MIRROR"] = f"http://127.0.0.1:{server.server_port}"
+    settings.cache_clear()
     return ""
 
 

@@ -27,8 +27,10 @@ from weir.api.results_folder import efficiency as efficiency
 from weir.api.results_folder import llm_trace as llm_trace
 from weir.api.results_folder import llm_use as llm_use
 from weir.api.results_folder import plan as plan
+from weir.api.results_folder import published as published
 from weir.api.results_folder import reproduce as reproduce
 from weir.api.results_folder import results as results
+from weir.api.results_folder import results_beside as results_beside
 from weir.api.results_folder import verify as verify
 from weir.core.corpus import Corpus as Corpus
 from weir.core.corpus import Queries as Queries
@@ -41,7 +43,6 @@ from weir.datasets.load import load as load
 from weir.datasets.load import load_group as load_group
 from weir.errors import WeirError as WeirError
 from weir.experiment.experiment import Experiment as Experiment
-from weir.experiment.published import published as published
 from weir.measures import AP as AP
 from weir.measures import RBP as RBP
 from weir.measures import RR as RR

@@ -23,6 +23,7 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib
+import os
 import re
 from collections.abc import Iterable
 from types import ModuleType
@@ -156,7 +157,26 @@ class MissingExtra(WeirError):
     """An optional part of Weir is not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(f"this needs '{module}', which is not installed; pip install 'weir-ir[{extra}]'")
+        super().__init__(f"this needs '{module}', which is not installed; {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra of Weir: from the folder or wheel that Weir came from, else from the index."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        came_from = json.loads(distribution("weir-ir").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        came_from = {}
+    address = urlsplit(came_from.get("url", ""))
+    path = url2pathname(address.path) if address.scheme == "file" else ""
+    editable = "-e " if came_from.get("dir_info", {}).get("editable") else ""
+    if not path or not os.path.exists(path):  # noqa: PTH110 - pathlib takes longer to import than the rest
+        return f"pip install 'weir-ir[{extra}]'"
+    return f"pip install {editable}'{path}[{extra}]'"
 
 
 def is_shortage(error: BaseException) -> bool:

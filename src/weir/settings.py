@@ -168,6 +168,8 @@ NO_MEMORY = re.compile(r"out of memory|(?:can.t|cannot|could not|failed to) allo
 """How torch, OpenVINO and C++ say in an error of Python that there is no memory."""
 ASSUMED_MEMORY_BYTES = 8 << 30
 """Of a machine that does not say how much memory it has."""
+LEAST_MEMORY_BYTES = 1 << 20
+"""No budget of memory is less."""
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
 CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 """By version: where its groups stand below /sys/fs/cgroup, and the file with the limit of one."""
@@ -201,7 +203,7 @@ def size_of(text: str) -> int:
     size = 0
     if match is not None:
         size = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
-    if size < 1 << 20:
+    if size < LEAST_MEMORY_BYTES:
         raise BadValue(f"'{text[:40]}' is no size of memory; expected such as 4G or 512M")
     return size
 
@@ -215,8 +217,11 @@ def use_memory(size: str) -> None:
 def require_memory(count: int, what: str, remedy: str = "") -> None:
     """Raise BadValue, before it starts, where what needs about so many bytes of memory is more than may be taken.
 
-    remedy: a clause that says how it needs less.
+    remedy: a clause that says how it needs less. Less than LEAST_MEMORY_BYTES is never refused, and costs no look at
+    the machine.
     """
+    if count < LEAST_MEMORY_BYTES:
+        return
     budget = memory_budget()
     if count > budget.bytes:
         raise BadValue(

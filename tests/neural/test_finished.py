@@ -79,5 +79,5 @@ def test_finished_cells_are_found_without_the_extras_that_made_them(tmp_path, mo
     assert done.returncode == 0, done.stderr
     found, refused = done.stdout.splitlines()
     assert json.loads(found) == rows
-    assert "pip install 'weir-ir[" in refused
+    assert "pip install " in refused
     assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "results").rglob("*")}

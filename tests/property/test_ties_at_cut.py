@@ -93,6 +93,20 @@ def test_only_measures_that_look_as_deep_as_the_cut_are_noted(measure, said):
     assert any("at rank 3, is tied in 2 queries" in note.text for note in notes) == said
 
 
+@pytest.mark.parametrize(("k", "seen"), [(2, 3), (3, None), (9, None)])
+def test_what_follows_a_file_that_was_cut_is_not_seen(tmp_path, k, seen):
+    data = collection(tmp_path / "c", ["weir dam river"] * 5)
+    lines = [f"q{q} Q0 d{d} {d} {float(d < 1)} t\n" for q in range(3) for d in range(3)]
+    (tmp_path / "r.trec").write_text("".join(lines), encoding="utf-8")
+    systems = (f'run("{(tmp_path / "r.trec").as_posix()}")', "bm25")
+    Experiment((data,), systems, ("R@10",), k).execute(tmp_path / "r")
+    stored, other = finished_cells(tmp_path / "r")
+    assert tied_beyond(stored) == seen
+    (why,) = weir.why(stored.folder, other.folder)
+    where = f"at rank {min(k, 3)}, is tied in 3 queries, and others beyond it " + ("are" if seen else "may")
+    assert any(where in note for note in why.notes)
+
+
 def test_why_names_the_cut_of_cells_and_of_rankings(tmp_path):
     data = collection(tmp_path / "c", ["weir"] * 8 + ["dam"] * 5)
     Experiment((data,), ("bm25", "bm25(k1=1.2)"), ("R@5",), 5).execute(tmp_path / "r")

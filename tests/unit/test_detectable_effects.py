@@ -213,6 +213,19 @@ def test_weir_power_says_how_many_queries_it_takes(tmp_path, capsys):
     assert "it takes 6 queries at least" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("change", [0.0, -0.5, 1 / 3])
+def test_nothing_is_planned_from_differences_that_are_all_equal(change):
+    """They say nothing of how others vary; rounding makes no deviation of them."""
+    values = np.stack([np.linspace(0, 0.3, 8), np.linspace(0, 0.3, 8) + change])
+    found = plan("nDCG@10", values[1] - values[0], (0.01, 0.05))
+    assert (found.detectable, found.needs, found.deviation) == (None, (), 0.0)
+    assert "no effect can be planned for" in shown("power", [found])
+    seven = np.concatenate([values, values[:1] + noise(3, 5, 8)])
+    [pair] = [p for p in compared(table(seven), None, FAST).pairs if (p.first, p.second) == ("s0", "s1")]
+    assert pair.detectable is None
+    assert pair.effect is None
+
+
 def test_grids_and_groups_say_it_too():
     cells = worse_on_all(2, 2)
     comparisons = compare_grid(cells, method=FAST)

@@ -9,6 +9,7 @@ import numpy as np
 
 import weir
 from weir.cli.main import main
+from weir.errors import install_command
 
 
 def test_it_says_what_is_here_and_what_to_install_for_more(capsys, monkeypatch, tmp_path):
@@ -22,7 +23,7 @@ def test_it_says_what_is_here_and_what_to_install_for_more(capsys, monkeypatch, 
     assert facts["settings"]["WEIR_MIRROR"] == "https://***@mirror.org/"
     assert facts["extras"]["run"]["installed"]["numba"]
     assert facts["extras"]["run"]["missing"] == []
-    assert facts["extras"]["ann"]["install"] == "pip install 'weir-ir[ann]'"
+    assert facts["extras"]["ann"]["install"] == install_command("ann")
     assert isinstance(facts["machine"]["compiled for"], list)
     assert facts["bounds"]["a packed file"] == "200 times its size, at least 134 MB (WEIR_MAX_UNPACKED)"
     assert facts["engines"]["models in fp32"].startswith("openvino cpu fp32")

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import json
+import subprocess
+import sys
 
 import pytest
 
@@ -35,7 +38,7 @@ def test_unknown_name_suggests_whatever_the_case():
 
 
 def test_missing_extra_says_what_to_install():
-    with pytest.raises(MissingExtra, match=r"pip install 'weir-ir\[run\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[run\]'$"):
         require("weir_no_such_module", extra="run")
 
 
@@ -61,3 +64,26 @@ def test_settings_come_from_the_environment(monkeypatch, tmp_path):
     settings.cache_clear()
     with pytest.raises(errors.BadValue, match="WEIR_THREADS is 'many'"):
         settings()
+
+
+@pytest.mark.parametrize(
+    ("came_from", "line"),
+    [
+        (None, "pip install 'weir-ir[run]'"),
+        ({"url": "https://example.org/weir.git", "vcs_info": {}}, "pip install 'weir-ir[run]'"),
+        ({"url": "file:///no/longer/there", "dir_info": {}}, "pip install 'weir-ir[run]'"),
+        ({"url": "HERE", "dir_info": {}}, "pip install 'HERE[run]'"),
+        ({"url": "HERE", "dir_info": {"editable": True}}, "pip install -e 'HERE[run]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_weir_came(tmp_path, came_from, line):
+    """Another distribution of this name stands in front of the installed one."""
+    about = tmp_path / "weir_ir-9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: weir-ir\nVersion: 9\n")
+    if came_from is not None:
+        url = tmp_path.as_uri() if came_from["url"] == "HERE" else came_from["url"]
+        (about / "direct_url.json").write_text(json.dumps({**came_from, "url": url}))
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom weir.errors import install_command\nprint(install_command('run'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == line.replace("HERE", str(tmp_path))

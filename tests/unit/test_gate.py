@@ -314,6 +314,21 @@ def test_gates_of_several_measures_and_groups_fail_where_nothing_dropped_at_most
     assert 0.015 < failed / 250 < 0.08
 
 
+def test_small_groups_of_equal_changes_fail_at_most_one_time_in_twenty():
+    """300 candidates of twenty groups of two queries, 0 or 1, of which nothing dropped; the signs of two may be alike."""
+    generator, names, failed = np.random.default_rng(25), Ids.of(f"q{n}" for n in range(40)), 0
+    for _ in range(300):
+        values = generator.integers(0, 2, (2, 40)).astype(float)
+        whole = ScoreTable("d", "m", ("baseline", "candidate"), values, queries=names)
+        parts = [(f"g{n}", whole.take(np.array([n, n + 1]))) for n in range(0, 40, 2)]
+        failed += any(g.verdict == "fail" for g in gates([("", whole), *parts], GateRules()))
+    assert failed / 300 < 0.05
+    alike = [gated(np.full(n, -0.3), 0.01) for n in (2, 4, 5, 9)]
+    assert [one.verdict for one in alike] == ["undecided", "undecided", "fail", "fail"]
+    assert [one.p for one in alike] == [0.5**one.queries for one in alike]
+    assert alike[0].needed == 5
+
+
 STORY = {"bm25(k1=1.0)": ("pass", 0), 'bm25(analyzer="whitespace")': ("fail", 1), "rm3": ("undecided", 3)}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import weir.kernels.jit as jit_module
+from weir.errors import install_command
 from weir.kernels.jit import CodeCache, jit, source_files
 
 CALLER = """
@@ -254,7 +255,7 @@ except MissingExtra as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "this needs 'numba', which is not installed; pip install 'weir-ir[run]'"
+    assert done.stdout.strip() == f"this needs 'numba', which is not installed; {install_command('run')}"
 
 
 def test_every_kernel_file_depends_on_what_it_imports():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import weir
 from tests.unit.brooklet import write_collection
 from weir.api import progress
+from weir.core.strings import Ids
+from weir.stats.compare import compared, table
 
 nbformat = pytest.importorskip("nbformat", reason="needs the `slow` extra (nbclient)")
 nbclient = pytest.importorskip("nbclient", reason="needs the `slow` extra (nbclient)")
@@ -72,3 +76,40 @@ def test_results_are_tables(outputs):
     assert audit.count("<tr>") > 3
     assert "<bdi>queries needed</bdi>" in power
     assert all("<pre" not in one for one in (efficiency, comparison, audit, power))
+
+
+def test_a_comparison_of_many_collections_is_a_grid_and_its_pairs_are_folded():
+    grid = {
+        (dataset, system): weir.evaluate(
+            {f"q{n}": {"d": 1} for n in range(8)},
+            {f"q{n}": {"d": 1.0} if n % step else {"x": 1.0} for n in range(8)},
+            ["RR"],
+        )
+        for dataset in ("one", "two", "three")
+        for system, step in (("a", 2), ("b", 3))
+    }
+    tables = [table(d, "RR", {s: grid[d, s] for s in ("a", "b")}) for d in ("one", "two", "three")]
+    shown = weir.ResultSet("compare", tuple(map(compared, tables)))._repr_html_()
+    above, folded = shown.split("<details>")
+    assert above.count("<table") == 1
+    assert above.count("<tr>") == 4  # the head, and each dataset
+    assert "<summary>3 pairs, each with its verdict</summary>" in folded
+    assert folded.count("<tr>") == 4
+    assert "<details>" not in weir.ResultSet("compare", (compared(tables[0]),))._repr_html_()
+
+
+def test_large_values_print_ten_lines_at_most():
+    scores = weir.published("scifact")
+    assert len(scores) > 200
+    assert len(repr(scores).splitlines()) <= 10
+    assert f"and {len(scores) - 6:,} more" in repr(scores)
+    assert scores._repr_html_().count("<tr>") == 7
+    assert len(scores.to_csv().splitlines()) == len(scores) + 1
+    ids = Ids.of(f"document-{n}" for n in range(10_000))
+    assert repr(ids).startswith("<Ids: 10,000: 'document-0', 'document-1', ")
+    assert max(len(repr(ids)), len(repr(ids.column)), len(repr(Ids.of(["x" * 400])))) < 200
+
+
+def test_a_ranking_shows_four_digits():
+    run = weir.Run.of({"q": {"d": 0.4564799368, "e": 12.0}})
+    assert re.findall(r"<bdi>([\d.]+)</bdi>", run._repr_html_()) == ["1", "12.0000", "2", "0.4565"]

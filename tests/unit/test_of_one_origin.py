@@ -15,8 +15,9 @@ import weir
 from tests.unit.cells import MANIFEST, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
+from weir.core.origin import Origin
 from weir.errors import BadValue
-from weir.experiment.stages import records_in, write_record
+from weir.experiment.stages import read_record, records_in, write_record
 
 QUERIES = [f"q{n}" for n in range(8)]
 FIRST = {q: {"a": 2.0, "b": 1.0} for q in QUERIES}
@@ -243,6 +244,12 @@ def test_rankings_of_another_depth_are_said_beside_measures_of_whole_rankings():
     )
 
 
+def test_rankings_of_unknown_depth_have_no_note_of_it():
+    qrels = judged([1] * 8)
+    scores = replace(weir.evaluate(qrels, FIRST, "AP"), origin=Origin())
+    assert not weir.compare({"a": scores, "b": scores}).notes()
+
+
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     """A folder of cells by old and by new judgments, of two splits, and of another collection of the same name."""
@@ -290,6 +297,14 @@ def test_rankings_of_two_collections_of_one_name_are_not_told_apart_by_query(mix
         )
     (one, *_), (other, *_) = by_text.values()
     with pytest.raises(BadValue, match="two collections of one name: other documents and other queries"):
+        weir.diff(one, other)
+    record = read_record(one / "stage.json")
+    _, queries = (read_record(cell / "stage.json").declared["queries"] for cell in (one, other))
+    write_record(one / "stage.json", replace(record, declared={**record.declared, "queries": queries}))
+    for path, scored in records_in(one, "scores-*.json"):
+        run = read_record(one / "stage.json").stage.key
+        write_record(path, replace(scored, declared={**scored.declared, "run": run}))
+    with pytest.raises(BadValue, match="two collections of one name: other documents and other judgments"):
         weir.diff(one, other)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from weir.errors import install_command
 from weir.systems.warm import GROUPS
 
 JOBS = Path(__file__).with_name("portable_jobs.py")
@@ -76,7 +77,7 @@ def test_without_numba_runs_are_read_and_scored(tmp_path):
 def test_without_numba_a_system_says_in_one_line_what_it_needs(system, tmp_path):
     done = weir("run", "-q", "-d", "brook-medical", "-s", system, "-o", str(tmp_path / "results"))
     assert done.returncode == 2
-    assert done.stderr == "weir: this needs 'numba', which is not installed; pip install 'weir-ir[run]'\n"
+    assert done.stderr == f"weir: this needs 'numba', which is not installed; {install_command('run')}\n"
 
 
 def test_systems_are_listed_and_named_without_numba():

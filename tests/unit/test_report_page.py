@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -16,6 +19,8 @@ if CHROMIUM is None:
 import weir  # noqa: E402 - behind the skip
 from tests.unit.test_report import results  # noqa: E402, F401 - behind the skip; a fixture
 from tests.unit.test_submissions import mine, packed, site  # noqa: E402, F401 - behind the skip; fixtures
+from weir.core.charts import MIDDLE_PX, NARROW_PX, WIDE_PX, Point, Points, svg  # noqa: E402 - behind the skip
+from weir.plugins.report.page import style_sheet  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -113,9 +118,27 @@ def test_nothing_sticks_out_and_axe_finds_nothing_serious(page, theme):
         for one in found
         if one["impact"] in ("serious", "critical")
     ] == []
-    for width in (390, 1440, 3840):
+    for width in (360, 390, 768, 905, 1024, 1440, 3840):
         page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+        plots = page.locator("#leaderboard .weir-board:visible tbody .weir-strip").first
+        assert plots.bounding_box()["width"] >= min(width - 48, 1080) / 3
+        sizes = page.locator("#main svg text:visible").evaluate_all(
+            "all => all.map(t => parseFloat(getComputedStyle(t).fontSize) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b))"
+        )
+        assert min(sizes) >= 10.99
+
+
+def test_what_is_wider_than_its_frame_says_so(page):
+    page.set_viewport_size({"width": 360, "height": 900})
+    wide = "all => all.filter(f => f.offsetParent).map(f => [f.scrollWidth > f.clientWidth + 1, getComputedStyle(f, '::before').content != 'none'])"
+    page.wait_for_selector(".weir-more")
+    found = page.locator("section .weir-frame:visible").evaluate_all(wide)
+    assert [True, True] in found
+    assert all(scrolls == said for scrolls, said in found)
+    first = page.locator("#audit thead th").first
+    assert first.inner_text() == "what was found"
+    assert first.bounding_box()["width"] >= 200
 
 
 def test_it_is_whole_without_javascript(browser, address):
@@ -151,6 +174,18 @@ def test_a_leaderboard_is_filtered_by_its_address(browser, site):  # noqa: F811 
     context.close()
 
 
+def test_every_page_of_a_leaderboard_fits_a_telephone(browser, site):  # noqa: F811 - the fixture
+    pages = sorted(Path(site.folder).rglob("*.html"))
+    assert len(pages) > 4
+    opened = browser.new_page()
+    for width in (360, 768):
+        opened.set_viewport_size({"width": width, "height": 900})
+        for one in pages:
+            opened.goto(one.as_uri())
+            assert opened.evaluate("document.scrollingElement.scrollWidth") <= width, one
+    opened.close()
+
+
 def test_it_prints(browser, address, tmp_path):
     context = browser.new_context()
     page = context.new_page()
@@ -160,17 +195,86 @@ def test_it_prints(browser, address, tmp_path):
     context.close()
 
 
-def test_on_paper_the_leaderboard_is_whole(browser, address):
-    """A4 less its margins is 688 pixels wide; what a frame would scroll on a screen is lost on paper."""
-    opened = browser.new_page(viewport={"width": 688, "height": 970})
+@pytest.mark.parametrize("width", [688, 710], ids=["A4", "Letter"])
+def test_nothing_is_cut_on_paper(browser, address, width):
+    """Pages less their margins are so many pixels wide; what a frame would scroll on a screen is lost on paper."""
+    opened = browser.new_page(viewport={"width": width, "height": 970})
     opened.emulate_media(media="print")
     opened.goto(address)
-    beyond = "frames => frames.filter(f => f.offsetParent && f.scrollWidth > f.clientWidth + 1).length"
-    assert opened.locator("#leaderboard .weir-frame").count() > 0
-    assert opened.locator("#leaderboard .weir-frame").evaluate_all(beyond) == 0
-    widths = opened.locator("#leaderboard tbody .weir-strip").evaluate_all(
-        "all => all.map(s => s.clientWidth)"
+    beyond = opened.evaluate(
+        """() => [...document.querySelectorAll('main *')]
+          .filter(e => e.checkVisibility() && e.getClientRects().length && !(e instanceof SVGElement && e.tagName != 'svg' && e.tagName != 'text'))
+          .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.weir-hidden'))
+          .map(e => [e.tagName, e.textContent.slice(0, 40), e.closest('section')?.id])"""
     )
-    assert widths
-    assert min(widths) >= 140
+    assert beyond == []
+    strips = opened.locator("#leaderboard tbody .weir-strip")
+    assert min(strips.evaluate_all("all => all.map(s => s.clientWidth)")) >= width / 3 - 30
+    assert opened.locator("#queries table").bounding_box()["height"] > 40
+    assert opened.locator("#queries .weir-screen").is_hidden()
+    assert opened.locator(".weir-code").evaluate("e => e.scrollWidth <= e.clientWidth")
     opened.close()
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs Debian's poppler-utils")
+@pytest.mark.parametrize("form", ["A4", "Letter"])
+def test_no_heading_ends_a_page(browser, address, form, tmp_path):
+    opened = browser.new_page()
+    opened.goto(address)
+    opened.pdf(path=tmp_path / "report.pdf", format=form)
+    above = " ".join(
+        " ".join(opened.locator("h2, section:not(#reproduce) .weir-lead").all_text_contents()).split()
+    )
+    opened.close()
+    subprocess.run(["pdftotext", tmp_path / "report.pdf", tmp_path / "report.txt"], check=True)
+    pages = (tmp_path / "report.txt").read_text().strip("\f\n").split("\f")
+    assert len(pages) > 2
+    ends = [one.strip().splitlines()[-1].strip() for one in pages]
+    assert [last for last in ends if len(last) > 8 and last in above] == []
+
+
+@pytest.mark.parametrize("width", [WIDE_PX, MIDDLE_PX, NARROW_PX])
+@pytest.mark.parametrize("count", [3, 8, 12])
+def test_labels_touch_their_marks_and_nothing_else(browser, width, count):
+    """Systems of almost one quality and time, as fusions are, with long names: measured as the browser draws them."""
+    drawn = np.random.default_rng(count)
+    points = tuple(
+        Point(
+            f"bm25 >> score({n})",
+            2 + drawn.random(),
+            (y := 0.5 + drawn.random() / 20),
+            y - 0.03,
+            y + 0.03,
+            n + 1,
+        )
+        for n in range(count)
+    )
+    chart = Points("t", "milliseconds of a query", "nDCG@10", points, ((0, True),))
+    opened = browser.new_page(viewport={"width": width + 40, "height": 600})
+    opened.set_content(f"<style>{style_sheet()}</style>{svg(chart, width, classes=True)}")
+    labels = opened.evaluate(
+        """() => [...document.querySelectorAll('[data-label]')].map(g => {
+          const box = g.querySelector('text').getBBox(), line = g.querySelector('line');
+          return {box: [box.x, box.y + 2, box.x + box.width, box.y + box.height - 2], at: [+g.dataset.x, +g.dataset.y],
+            ink: g.querySelector('text').getAttribute('class'),
+            from: line && [+line.getAttribute('x1'), +line.getAttribute('y1')],
+            to: line && [+line.getAttribute('x2'), +line.getAttribute('y2')]}})"""
+    )
+    opened.close()
+    assert len(labels) == count
+
+    def apart(point, box):
+        return math.hypot(
+            max(box[0] - point[0], 0, point[0] - box[2]), max(box[1] - point[1], 0, point[1] - box[3])
+        )
+
+    for n, one in enumerate(labels):
+        assert one["ink"] == f"weir-f-n{n + 1}"
+        assert 0 <= one["box"][0] < one["box"][2] <= width
+        near = apart(one["at"], one["box"])
+        assert near <= 16 or (math.dist(one["from"], one["at"]) <= 8 and apart(one["to"], one["box"]) <= 6)
+        for other in labels:
+            assert other is one or apart(other["at"], one["box"]) > 3
+        for other in labels[:n]:
+            a, b = one["box"], other["box"]
+            assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]

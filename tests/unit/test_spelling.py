@@ -42,7 +42,7 @@ def found_in(documents, queries, qrels=None, check="spelling", **parts):
 def test_a_word_written_in_two_ways_is_found_on_whichever_side_it_is_changed(kind, words, asked, title):
     """The finding counts the side that holds the kind, names the query, and shows both spellings."""
     assert set(WAYS) == {DECOMPOSED, *KINDS}
-    plain = " ".join(words).replace("o", "ö", 1) if kind == DECOMPOSED else " ".join(words)
+    plain = " ".join(word.replace("o", "ö", 1) if kind == DECOMPOSED else word for word in words)
     changed = " ".join(map(WAYS[kind], words))
     if spellings_of(changed) != [kind]:  # no o, no fi
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import json
 import os
 import shutil
@@ -82,10 +81,7 @@ def another_stopword(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def another_stemmer(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = importlib.metadata.version
-    monkeypatch.setattr(
-        importlib.metadata, "version", lambda name: "2.2.0.3" if name == "PyStemmer" else known(name)
-    )
+    monkeypatch.setattr(analyzer, "_installed_version", lambda name: "2.2.0.3")
 
 
 def another_unicode(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 
@@ -92,6 +93,19 @@ def test_what_is_missing_and_what_is_unknown_is_said(tmp_path, first):
         BadRanking, match="answers none of 4 queries, the first 'q1'; its own are such as 'a'"
     ):
         StoredRun(str(wrong)).index(dataset.corpus).search(dataset.queries, 10)
+
+
+@pytest.mark.parametrize(("k", "lacks"), [(2, False), (3, True)])
+def test_that_k_documents_fit_is_asked_of_k_alone(tmp_path, k, lacks):
+    """One more is looked at to see ties that cross k, which no warning is about."""
+    documents = {f"d{n}": {"text": "weir", "group": "a" if n < 5 else "b"} for n in range(9)}
+    dataset = weir.Dataset.of(documents, {"q1": "weir"}, {"q1": {"d1": 1}})
+    path = weir_file(tmp_path / "r.trec", {"q1": {"d1": 3.0, "d8": 2.0, "d2": 1.0}})
+    system = f'filtered(run("{path.as_posix()}"), "group == \'a\'")'
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", RankingWarning)
+        Experiment([dataset], [system], ["RR"], k).execute(tmp_path / "out")
+    assert [f"fewer than {k} " in str(one.message) for one in said] == [True] * lacks
 
 
 def test_the_cell_keeps_what_was_missing(tmp_path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from weir.argument_types import checked
 from weir.core.charts import (
-    WIDE_PX,
+    MIDDLE_PX,
     WIDTHS_PX,
     Chart,
     HeatMap,
@@ -27,6 +27,7 @@ from weir.core.charts import (
     svg,
 )
 from weir.core.short_names import short_names
+from weir.core.tables import html_escaped
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import write_bytes
 from weir.files.paths import path_of
@@ -70,7 +71,10 @@ class Figure:
 
     def _repr_html_(self) -> str:
         """The charts for a notebook, in the colours of its theme."""
-        drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
+        drawn = "".join(
+            f"<p><strong>{html_escaped(chart.title)}</strong></p>{svg(chart, MIDDLE_PX, classes=True, key=True)}"
+            for chart in self.charts
+        )
         return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
 
     @checked
@@ -99,7 +103,7 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     """Write a chart as its ending says; arguments and errors as `Figure.save`."""
-    text = svg(chart, WIDTHS_PX[width])
+    text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
     if path.suffix != ".svg":
         vl_convert = require("vl_convert", "figures")
@@ -186,11 +190,13 @@ def _subject(comparison: Comparison) -> str:
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
     """The means of a comparison with their intervals, best first, and a tick for the mean on each dataset."""
-    means = [{s.system: s.mean for s in part.standings} for part in parts] if whole.unit == "datasets" else []
+    means = [(part.dataset, {s.system: s.mean for s in part.standings}) for part in parts]
     rows = tuple(
         Interval(
             *(one.mean, one.low, one.high, numbers.number(one.system)),
-            ticks=tuple(of[one.system] for of in means if one.system in of),
+            ticks=tuple(
+                (name, of[one.system]) for name, of in means if one.system in of and whole.unit == "datasets"
+            ),
         )
         for one in whole.standings
     )
@@ -198,16 +204,27 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
     return Intervals(f"{whole.measure} on {_subject(whole)}", whole.measure, names, (Panel("", rows),))
 
 
-def difference_chart(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse."""
+def difference_chart(
+    comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
+) -> Intervals:
+    """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse.
+
+    together: the same comparisons with intervals that hold for all of them together.
+    """
+
+    def wide(name: str, number: int) -> tuple[float, float] | None:
+        pair = together[number].against(name, numbers.baseline) if together else None
+        return None if pair is None or pair.low is None or pair.high is None else (pair.low, pair.high)
+
     others = [name for name in numbers.names if name != numbers.baseline]
     panels = tuple(
         Panel(
             numbers.label(name),
             tuple(
                 None if (pair := one.against(name, numbers.baseline)) is None
-                else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE)
-                for one in comparisons
+                else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE,
+                              together=wide(name, number))
+                for number, one in enumerate(comparisons)
             ),
             numbers.number(name),
         )

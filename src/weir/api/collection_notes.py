@@ -52,7 +52,9 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
     }
     notes: list[Note] = []
     for dataset in datasets if words else ():
-        if dataset.layout.documents is None or (language := language_of_corpus(dataset.corpus)) is None:
+        if dataset.entry or dataset.layout.documents is None:  # those of the catalogue are in English
+            continue
+        if (language := language_of_corpus(dataset.corpus)) is None:
             continue
         wrong = [name for name, analyzer in words.items() if not language.suits(analyzer)]
         if wrong:

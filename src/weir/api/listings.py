@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from weir.core import results
 from weir.core.scores import Note
 from weir.core.tables import Table, sentences, table_of
-from weir.errors import WeirError
+from weir.errors import WeirError, install_command
 from weir.models.hardware import package_version
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def models() -> Listing:
                 f"{card.parameters:g}",
                 card.pooling or "-",
                 card.similarity or "-",
-                "/".join(map(str, sorted({card.max_query, card.max_document}))),
+                "/".join(map(str, sorted({card.max_query, card.max_document} - {0}))) or "-",
                 str(prompts or "-"),
                 card.hub,
             ]
@@ -436,7 +436,7 @@ def _extras() -> Facts:
             "for": EXTRAS[name],
             "installed": {package: version for package, version in versions.items() if version is not None},
             "missing": [package for package, version in versions.items() if version is None],
-            "install": f"pip install 'weir-ir[{name}]'",
+            "install": install_command(name),
         }
     return extras
 

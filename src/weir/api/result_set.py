@@ -204,9 +204,11 @@ def _kind(name: str) -> ResultKind:
         import weir.audit.subsets
         import weir.datasets.card
         import weir.experiment.alignment
+        import weir.experiment.beside
         import weir.experiment.efficiency
         import weir.experiment.llm_answers
         import weir.experiment.plan
+        import weir.experiment.published
         import weir.experiment.reproduce
         import weir.experiment.verify
         import weir.experiment.why

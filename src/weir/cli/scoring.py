@@ -118,7 +118,7 @@ def eval_command(
     from weir.errors import BadValue
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
-    from weir.stats.score_rows import few_notes, result_rows, scored, system_notes
+    from weir.stats.score_rows import result_rows, scored, system_notes
 
     for option, used in (("--per-query", per_query), ("--scorer", scorer is not None)):
         if used and form not in (None, "json"):
@@ -183,7 +183,7 @@ def eval_command(
     if abstention:
         for run, scores in by_file.items():
             _abstention(run, scores, abstention, form == "json", rules)
-    notes_beside = [*system_notes(by_name), *few_notes(next(iter(by_name.values())))]
+    notes_beside = system_notes(by_name)
     if rules.dataset is not None:
         from weir.api.collection_notes import collection_notes, restriction_notes
 

@@ -1,8 +1,8 @@
 """Charts as values: what is drawn, without a library, and how it is written as SVG for a page, a notebook or a paper.
 
-A chart knows its numbers and the systems that they are of. A system keeps its colour and its mark in all charts of a
-page: number 0 is the baseline, which is grey and a diamond. A filled mark says that a difference is separable from
-the baseline. Sources of the rules: docs/decisions/019-report.md.
+A chart knows its numbers and the systems that they are of. A system keeps its colour and its mark in all charts of
+the same systems: number 0 is bm25, which is grey and a diamond. A filled mark says that a difference is separable
+from the baseline. Sources of the rules: docs/decisions/019-report.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.rounding import change, score, short_change, short_score
 from weir.core.tables import html_escaped
@@ -27,7 +26,8 @@ class Interval:
     """A value with its interval, None where it has none.
 
     system: the number of the system that it is of; filled: whether it is separable from the baseline, or stands for
-    itself; ticks: the values that it is the mean of.
+    itself; ticks: names and values of what it is the mean of; together: the interval that holds for all comparisons
+    together, drawn as a thin line.
     """
 
     value: float
@@ -35,7 +35,8 @@ class Interval:
     high: float | None = None
     system: int = 1
     filled: bool = True
-    ticks: tuple[float, ...] = ()
+    ticks: tuple[tuple[str, float], ...] = ()
+    together: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Panel:
 class Intervals:
     """Rows of intervals, in one panel or several beside one another.
 
-    axis: what the numbers are; signed: they are differences, drawn about a line at zero.
+    axis: what the numbers are; signed: they are differences, drawn about a line at zero; bar: what an interval is;
+    ends: numbers stand at its ends.
     """
 
     title: str
@@ -59,6 +61,8 @@ class Intervals:
     rows: tuple[str, ...]
     panels: tuple[Panel, ...]
     signed: bool = False
+    bar: str = "95% interval"
+    ends: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,23 +123,15 @@ class Spread:
     systems: tuple[int | None, ...]
 
 
-@dataclass(frozen=True)
-class Network:
-    """Nodes of which each pair is alike by a weight between 0 and 1; what is alike stands near."""
-
-    title: str
-    nodes: tuple[str, ...]
-    weights: tuple[tuple[float, ...], ...]
-
-
-Chart: TypeAlias = "Intervals | Points | HeatMap | Spread | Network"
+Chart: TypeAlias = "Intervals | Points | HeatMap | Spread"
 
 
 @dataclass(frozen=True)
 class SystemNumbers:
     """Numbers and short names of the systems of a page, so that one looks the same in all of its charts.
 
-    names: in the order of the experiment; labels: what charts call them; baseline: which has the number 0, "" for none.
+    names: in the order of the experiment; labels: what charts call them; baseline: what others are compared with, ""
+    for none.
     """
 
     names: tuple[str, ...]
@@ -143,11 +139,14 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """0 for the baseline, else the place among the others from 1; systems beyond the palette share its last."""
-        if name == self.baseline:
-            return 0
-        others = [one for one in self.names if one != self.baseline]
-        return min(others.index(name) + 1 if name in others else len(others) + 1, len(LIGHT))
+        """0 for bm25, else the place among the others by label, from 1, whatever the order and the baseline are.
+
+        Systems beyond the palette share its last.
+        """
+        own = [one for one in self.names if one == "bm25" or (one.startswith("bm25(") and ">>" not in one)]
+        grey = min(own, key=lambda one: (one != "bm25", one), default=None)
+        others = sorted((one for one in self.names if one != grey), key=self.label)
+        return 0 if name == grey else min([*others, name].index(name) + 1, len(LIGHT))
 
     def label(self, name: str) -> str:
         """The short name of a system."""
@@ -186,6 +185,32 @@ DARK = [
     "#a3edcd",
 ]
 """Colours of systems 1 to 12 on a light and on a dark page, apart for readers of every colour vision."""
+
+
+def _luminance(ink: str) -> float:
+    parts = [int(ink[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, from 1 to 21, as WCAG 2 defines it."""
+    low, high = sorted(map(_luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _readable(colour: str, paper: str, ink: str) -> str:
+    """The colour with as much ink in it as text on this paper needs for AA."""
+    mixed = [
+        "#" + "".join(
+            f"{round(int(colour[at : at + 2], 16) * (1 - part / 20) + int(ink[at : at + 2], 16) * part / 20):02x}"
+            for at in (1, 3, 5)
+        )
+        for part in range(21)
+    ]  # fmt: skip
+    return next(one for one in mixed if contrast(one, paper) >= 4.6)
+
+
 INKS = {
     "paper": ("#ffffff", "#15181c"),
     "ink": ("#1a1e23", "#e8ebee"),
@@ -206,10 +231,17 @@ INKS = {
     **{f"place{n}": pair for n, pair in enumerate(zip(["#eef3fb", "#dbe6f7", "#c2d5f1", "#a5c0e9", "#86a9df"],
         ["#1b2330", "#1f2c42", "#243757", "#29436d", "#2f5085"], strict=True))},
 }  # fmt: skip
-"""Every colour by its name, on a light page and on a dark one."""
+INKS |= {
+    f"n{n}": (
+        _readable(INKS[f"s{n}"][0], "#ffffff", "#1a1e23"),
+        _readable(INKS[f"s{n}"][1], "#15181c", "#e8ebee"),
+    )
+    for n in range(len(LIGHT) + 1)
+}
+"""Every colour by its name, on a light page and on a dark one; n0, n1 ... are those of names of systems."""
 
 _MARKS = (
-    "M0-6 6 0 0 6-6 0Z",  # the baseline's diamond
+    "M0-6 6 0 0 6-6 0Z",  # bm25's diamond
     "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
     "M-4.5-4.5h9v9h-9Z",
     "M0-5.5 5.5 4.5h-11Z",
@@ -236,8 +268,8 @@ TINT_STEPS = (0.1, 0.2, 0.3)
 FONT = "Inter, 'Helvetica Neue', Arial, sans-serif"
 LONGEST_LABEL = 60
 """Characters of a name in a chart."""
-WIDE_PX, NARROW_PX = 1080, 350
-"""Widths at which a page draws each chart, for screens and for telephones."""
+WIDE_PX, MIDDLE_PX, NARROW_PX = 1080, 672, 328
+"""Widths at which a page draws each chart: for screens, for tablets and paper, and for telephones."""
 WIDTHS_PX = {"page": 672, "column": 320}
 """Widths of figures of a paper: 7 inches and 3.33 inches at 96 pixels an inch."""
 
@@ -269,7 +301,7 @@ class Look:
 
 def css() -> str:
     """The style sheet of charts: their colours on a light and on a dark page, and on paper."""
-    names = [name for name in INKS if not name[-1].isdigit() or name[0] in "sbwp"]
+    names = [name for name in INKS if not name[-1].isdigit() or name[0] in "nsbwp"]
     light = "".join(f"--weir-{name}:{INKS[name][0]};" for name in names)
     dark = "".join(f"--weir-{name}:{INKS[name][1]};" for name in names)
     rules = "".join(
@@ -290,23 +322,16 @@ def css() -> str:
     )
 
 
-def svg(chart: Chart, width: int = WIDE_PX, classes: bool = False) -> str:
+def svg(chart: Chart, width: int = WIDE_PX, classes: bool = False, key: bool = False) -> str:
     """A chart as an SVG element of this width in pixels; classes: painted by `css()` of a page instead of itself.
 
-    It has a title and a description that says its numbers in words.
+    It has a title and a description that says its numbers in words. key: say below it what its marks mean.
     """
     look = Look(classes, 13 if width > 400 else 12)
-    match chart:
-        case Intervals():
-            height, body = _intervals(chart, width, look)
-        case Points():
-            height, body = _points(chart, width, look)
-        case HeatMap():
-            height, body = _heat_map(chart, width, look)
-        case Spread():
-            height, body = _spread(chart, width, look)
-        case Network():
-            height, body = _network(chart, width, look)
+    height, body = _drawn(chart, width, look)
+    if key:
+        more, said = _key(chart, width, look)
+        height, body = height + more, f'{body}<g transform="translate(0 {height:.1f})">{said}</g>'
     text = html_escaped(description(chart))
     own = 'class="weir-chart"' if classes else f'font-family="{html_escaped(FONT)}"'
     ground = "" if classes else f'<rect width="{width}" height="{height:.0f}" fill="{INKS["paper"][0]}"/>'
@@ -315,6 +340,23 @@ def svg(chart: Chart, width: int = WIDE_PX, classes: bool = False) -> str:
         f'viewBox="0 0 {width} {height:.0f}" font-size="{look.size:g}" role="img">'
         f"<title>{html_escaped(chart.title)}</title><desc>{text}</desc>{ground}{body}</svg>"
     )
+
+
+def _drawn(chart: Chart, width: int, look: Look) -> tuple[float, str]:
+    match chart:
+        case Intervals():
+            return _intervals(chart, width, look)
+        case Points():
+            return _points(chart, width, look)
+        case HeatMap():
+            return _heat_map(chart, width, look)
+        case Spread():
+            return _spread(chart, width, look)
+
+
+def height(chart: Chart, width: int) -> float:
+    """The height of a chart of this width, in pixels."""
+    return _drawn(chart, width, Look(True, 13 if width > 400 else 12))[0]
 
 
 def description(chart: Chart) -> str:
@@ -350,14 +392,6 @@ def description(chart: Chart) -> str:
                 f"{row} {', '.join(f'{v:.3g}' for v in values)}"
                 for row, values in zip(chart.rows, chart.values, strict=True)
             )
-        case Network():
-            nodes = list(map(cut, chart.nodes))
-            pairs = [
-                (chart.weights[i][j], f"{nodes[i]} and {nodes[j]} {chart.weights[i][j]:.0%}")
-                for i in range(len(chart.nodes))
-                for j in range(i)
-            ]
-            return "alike: " + "; ".join(text for _, text in sorted(pairs, reverse=True)[:20])
 
 
 # ----------
@@ -428,43 +462,57 @@ def icon_svg(verdict: str) -> str:
     )
 
 
-STRIP_PX = 240
+def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
+    """An interval on an axis of its own row, as an element of a table in a page; None draws the axis, with its name.
 
+    It is as wide as its cell: places are percentages, so that texts and marks keep their sizes.
+    """
+    look, height = Look(True, 11.5), 34
 
-def strip_svg(one: Interval | None, low: float, high: float) -> str:
-    """An interval on an axis of its own row, as an element of a table in a page; None draws the axis alone."""
-    look, height = Look(True, 11.5), 20 if one is None else 34
+    def at(value: float) -> str:
+        return f"{4 + 92 * (value - low) / (high - low):.2f}%"
 
-    def at(value: float) -> float:
-        return 8 + (STRIP_PX - 16) * (value - low) / (high - low)
+    def line(x: str, y1: float, y2: float, ink: str, width: float) -> str:
+        return f'<line x1="{x}" x2="{x}" y1="{y1:g}" y2="{y2:g}" {look.stroke(ink, width)}/>'
 
-    marks = ticks(low, high, 4)
+    marks, parts = ticks(low, high, 5), list[str]()
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
-    parts = []
-    for tick in marks:
-        if one is None:
-            parts.append(_text(look, at(tick), 14, _tick_text(tick, False, step), "soft", "middle", 11.5))
-        else:
-            parts.append(_line(look, at(tick), 0, at(tick), height, "line"))
-    if one is not None:
+    if one is None:
+        parts.append(_text(look, 0, 11, axis, "soft"))
+        for tick in marks:
+            text = _tick_text(tick, False, step)
+            parts.append(
+                f'<text x="{at(tick)}" y="28" {look.fill("soft")} text-anchor="middle">{text}</text>'
+            )
+    else:
         ink = f"s{one.system}"
+        parts += [line(at(tick), 0, height, "line", 1) for tick in marks]
         if one.low is not None and one.high is not None:
-            parts.append(_line(look, at(one.low), 13, at(one.high), 13, ink, 2.5 if one.filled else 1.2))
-        parts += [_line(look, at(v), 22, at(v), 29, ink, 1.1) for v in one.ticks]
-        parts.append(_mark(look, at(one.value), 13, one.system, one.filled))
-    size = f'width="{STRIP_PX}" height="{height}" viewBox="0 0 {STRIP_PX} {height}"'
+            paint = look.stroke(ink, 2.5 if one.filled else 1.2)
+            parts.append(f'<line x1="{at(one.low)}" x2="{at(one.high)}" y1="13" y2="13" {paint}/>')
+        for name, value in one.ticks:
+            title = html_escaped(f"{cut(name)} {short_score(value)}")
+            parts.append(f"<g><title>{title}</title>{line(at(value), 22, 29, ink, 1.6)}</g>")
+        parts.append(
+            f'<svg x="{at(one.value)}" y="13" overflow="visible">{_mark(look, 0, 0, one.system, one.filled)}</svg>'
+        )
+    size = f'width="100%" height="{height}" font-size="{look.size:g}"'
     return f'<svg class="weir-chart weir-strip" {size} aria-hidden="true">{"".join(parts)}</svg>'
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers that divide a range, at most so many."""
+    """Round numbers that divide a range: at most so many, and two at least."""
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
-    step = 10.0 ** math.floor(math.log10(span / most))
-    step *= next(m for m in (1, 2, 5, 10) if span / (step * m) <= most)
-    first = math.ceil(low / step - 1e-9)
-    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    power = 10.0 ** math.floor(math.log10(span / most))
+    largest = next(n for n, m in enumerate((1, 2, 5, 10)) if span / (power * m) <= most)
+    for step in (power * m for m in (0.5, 1, 2, 5, 10)[largest + 1 :: -1]):
+        first = math.ceil(low / step - 1e-9)
+        values = [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+        if len(values) > 1:
+            break
+    return values
 
 
 def _tick_text(value: float, signed: bool, step: float) -> str:
@@ -496,16 +544,17 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
     tall = any(one is not None and one.ticks for panel in chart.panels for one in panel.intervals)
     row = 34.0 if tall else 25.0
     labels = [cut(name, width * 0.4, size) for name in chart.rows]
-    marked = len(chart.panels) == 1  # then the rows are systems, each with its mark
+    marked = all(panel.system is None for panel in chart.panels)  # then rows are systems, each with its mark
     left = max((text_width(name, size) for name in labels), default=0) + (26 if marked else 12)
-    value_room = 58.0
-    beside = max(1, min(len(chart.panels), int((width - left) // 230)))
-    ends = [
+    value_room, end_room = (12.0 if chart.ends and width < 400 else 58.0), 34.0 * chart.ends
+    beside = max(1, min(len(chart.panels), int((width - left) // (230 + 12 * chart.ends))))
+    beside = math.ceil(len(chart.panels) / -(-len(chart.panels) // beside)) if chart.panels else 1
+    ends: list[float] = [
         v
         for panel in chart.panels
         for one in panel.intervals
         if one is not None
-        for v in (one.value, one.low, one.high, *one.ticks)
+        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks), *(one.together or ()))
         if v is not None and math.isfinite(v)
     ] or [0.0, 1.0]
     low, high = min(ends), max(ends)
@@ -518,16 +567,16 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
         heading = 26.0 if any(panel.title for panel in chart.panels) else 6.0
         bottom = top + heading + row * len(labels)
         for n, panel in enumerate(chart.panels[start : start + beside]):
-            x0 = left + n * room + 8
-            x1 = x0 + room - value_room - 16
+            x0 = left + n * room + 8 + end_room
+            x1 = left + (n + 1) * room - value_room - 8 - end_room
 
             def at(value: float, x0: float = x0, x1: float = x1) -> float:
                 return x0 + (x1 - x0) * (value - low) / (high - low)
 
             if panel.title:
-                at_text = x0
+                at_text = left + n * room + 8
                 if panel.system is not None:
-                    parts.append(_mark(look, x0 + 6, top + 9, panel.system))
+                    parts.append(_mark(look, at_text + 6, top + 9, panel.system))
                     at_text += 18
                 parts.append(_text(look, at_text, top + 14, cut(panel.title, room - 30, size), bold=True))
             marks = ticks(low, high, max(2, int((x1 - x0) // 55)))
@@ -551,19 +600,33 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
             for number, one in enumerate(panel.intervals):
                 y = top + heading + row * (number + 0.5) - (3 if tall else 0)
                 if one is None:
-                    parts.append(_text(look, x1 + value_room, y + 4.5, "–", "soft", "end"))
+                    parts.append(_text(look, x1 + end_room + value_room, y + 4.5, "–", "soft", "end"))
                     continue
                 ink = f"s{one.system}"
+                if one.together is not None:
+                    parts.append(_line(look, at(one.together[0]), y, at(one.together[1]), y, ink))
                 if one.low is not None and one.high is not None:
                     ends_x = [min(max(at(v), x0 - 6), x1 + 6) for v in (one.low, one.high)]
-                    parts.append(_line(look, ends_x[0], y, ends_x[1], y, ink, 2.5 if one.filled else 1.2))
-                parts += [_line(look, at(v), y + 8, at(v), y + 13, ink, 1.1) for v in one.ticks]
+                    parts.append(
+                        _line(
+                            look, ends_x[0], y, ends_x[1], y, ink, 2.5 if one.filled or one.together else 1.2
+                        )
+                    )
+                    for v, end, anchor in (
+                        (one.low, ends_x[0] - 5, "end"),
+                        (one.high, ends_x[1] + 5, "start"),
+                    ):
+                        if chart.ends:
+                            parts.append(_text(look, end, y + 4, short_score(v), "soft", anchor, 11))
+                parts += [_line(look, at(v), y + 8, at(v), y + 13, ink, 1.1) for _, v in one.ticks]
                 parts.append(_mark(look, at(one.value), y, one.system, one.filled))
+                if value_room < 50:
+                    continue
                 number_text = short_change(one.value) if chart.signed else short_score(one.value)
                 parts.append(
                     _text(
                         look,
-                        x1 + value_room,
+                        x1 + end_room + value_room,
                         y + 4.5,
                         number_text,
                         "ink" if one.filled else "soft",
@@ -572,12 +635,10 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
                 )
         for number, name in enumerate(labels):
             y = top + heading + row * (number + 0.5)
-            only = chart.panels[0].intervals[number]
-            x = 0.0
-            if marked:
-                x = 18.0
-                if only is not None:
-                    parts.append(_mark(look, 7, y, only.system))
+            x = 18.0 * marked
+            own = [one for panel in chart.panels if (one := panel.intervals[number]) is not None]
+            if marked and own:
+                parts.append(_mark(look, 7, y, own[0].system))
             parts.append(_text(look, x, y + 4.5, name))
         top = bottom + 26
     parts.append(_text(look, left + 8, top + 8, chart.axis, "soft", size=12))
@@ -585,7 +646,7 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
 
 
 def _points(chart: Points, width: int, look: Look) -> tuple[float, str]:
-    height = max(260.0, min(380.0, width * 0.7))
+    height = max(260.0, min(380.0, width * 0.7), 120.0 + 22 * len(chart.points))
     left, right, top, bottom = 46.0, width - 16.0, 26.0, height - 44.0
     xs = [p.x for p in chart.points if p.x > 0]
     ends = [v for p in chart.points for v in (p.y, p.low, p.high) if v is not None]
@@ -614,42 +675,89 @@ def _points(chart: Points, width: int, look: Look) -> tuple[float, str]:
         parts.append(_line(look, at_x(tick), top, at_x(tick), bottom, "line"))
         parts.append(_text(look, at_x(tick), bottom + 16, plain(tick), "soft", "middle", 11.5))
     parts.append(_text(look, (left + right) / 2, height - 8, chart.x_axis, "soft", "middle", 12))
-    for (before, _), (number, separable) in zip(chart.front, chart.front[1:], strict=False):
-        one, other = chart.points[before], chart.points[number]
-        dash = "" if separable else "3 4"
-        parts.append(_line(look, at_x(one.x), at_y(one.y), at_x(other.x), at_y(one.y), "ink", 1.4, dash))
-        parts.append(_line(look, at_x(other.x), at_y(one.y), at_x(other.x), at_y(other.y), "ink", 1.4, dash))
-    if chart.front:
-        last = chart.points[chart.front[-1][0]]
-        parts.append(_line(look, at_x(last.x), at_y(last.y), right, at_y(last.y), "ink", 1.4))
-    taken: list[tuple[float, float, float, float]] = []
+    taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in ((at_x(one.x), at_y(one.y)) for one in chart.points)]
+    for (before, _), (number, separable) in zip(chart.front, [*chart.front[1:], (-1, True)], strict=False):
+        x, y, dash = at_x(chart.points[before].x), at_y(chart.points[before].y), "" if separable else "3 4"
+        end = right if number < 0 else at_x(chart.points[number].x)
+        parts.append(_line(look, x, y, end, y, "ink", 1.4, dash))
+        taken.append((x, y - 0.5, end, y + 0.5))
+        if number >= 0:
+            parts.append(_line(look, end, y, end, at_y(chart.points[number].y), "ink", 1.4, dash))
     for one in chart.points:
-        x, y = at_x(one.x), at_y(one.y)
-        taken.append((x - 7, y - 7, x + 7, y + 7))
+        x, ink = at_x(one.x), f"s{one.system}"
         if one.low is not None and one.high is not None:
-            taken.append((x - 3, at_y(one.high), x + 3, at_y(one.low)))
-        if one.low is not None and one.high is not None:
-            parts.append(
-                _line(look, x, at_y(one.low), x, at_y(one.high), f"s{one.system}", 2.5 if one.filled else 1.2)
-            )
-        parts.append(_mark(look, x, y, one.system, one.filled))
+            taken.append((x - 2, at_y(one.high), x + 2, at_y(one.low)))
+            parts.append(_line(look, x, at_y(one.low), x, at_y(one.high), ink, 2.5 if one.filled else 1.2))
+    named = list[str]()
     for one in chart.points:
         x, y = at_x(one.x), at_y(one.y)
         name = cut(one.name, width * 0.4, 12.5)
-        wide = text_width(name, 12.5) * 1.05
-        places = [(x + 11, y - 8), (x + 11, y + 17), (x - 11 - wide, y - 8), (x - 11 - wide, y + 17)]
-        places += [(a, y + step) for step in (-24, 33, -40, 49, -56, 65) for a in (x + 11, x - 11 - wide)]
-        fitting = [
-            (a, b)
-            for a, b in places
-            if a >= 0
-            and a + wide <= width
-            and not any(a < u2 and a + wide > u1 and b - 12 < v2 and b > v1 for u1, v1, u2, v2 in taken)
-        ]
-        a, b = (fitting or places)[0]
-        taken.append((a - 3, b - 13, a + wide + 3, b + 3))
-        parts.append(_text(look, a, b, name, bold=True, size=12.5))
-    return height, "".join(parts)
+        wide = text_width(name, 12.5) * 1.08 + 2
+        box = _place(x, y, wide, taken, (0, top - 8, width, bottom + 2))
+        taken.append(box)
+        to_x, to_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
+        away = math.hypot(to_x - x, to_y - y)
+        label = _text(look, box[0] + 1, box[3] - 4, name, f"n{one.system}", bold=True, size=12.5)
+        if away > _TOUCHING:
+            part = 7 / away
+            begin = x + (to_x - x) * part, y + (to_y - y) * part
+            label = _line(look, *begin, to_x, to_y, f"s{one.system}") + label
+        named.append(
+            f'<g data-label="{html_escaped(cut(one.name))}" data-x="{x:.1f}" data-y="{y:.1f}">{label}</g>'
+        )
+    parts += [_mark(look, at_x(one.x), at_y(one.y), one.system, one.filled) for one in chart.points]
+    return height, "".join([*parts, *named])
+
+
+_TOUCHING = 14.0
+"""Pixels from the middle of a mark within which its label needs no line to it."""
+_SIDES = (
+    (1, -1),
+    (1, 1),
+    (-1, -1),
+    (-1, 1),
+    (1, 0),
+    (-1, 0),
+    (0, -1),
+    (0, 1),
+    (2, -1),
+    (-2, -1),
+    (2, 1),
+    (-2, 1),
+)
+
+
+def _place(
+    x: float,
+    y: float,
+    wide: float,
+    taken: Sequence[tuple[float, float, float, float]],
+    room: tuple[float, float, float, float],
+) -> tuple[float, float, float, float]:
+    """A box for the label of a mark at x, y: the nearest that lies in the room and on nothing that is taken.
+
+    Where there is none, the one that covers least. Boxes are left, top, right, bottom.
+    """
+    best, least = (x + 8, y - 8, x + 8 + wide, y + 8), math.inf
+    for distance in range(0, 400, 10):
+        for side, up in _SIDES:
+            far = distance / math.hypot(side, up)
+            a, b = x + 8 * (side > 0) - 8 * (side < 0) + side * far, y + (1 if side else 8) * up + up * far
+            a -= wide * (side < 0) + wide / 2 * (side == 0)
+            b -= 16 * (up < 0) + 8 * (up == 0)
+            box = (a, b, a + wide, b + 16)
+            if box[0] < room[0] or box[1] < room[1] or box[2] > room[2] or box[3] > room[3]:
+                continue
+            covered = sum(
+                max(0.0, min(box[2], c[2]) - max(box[0], c[0]))
+                * max(0.0, min(box[3], c[3]) - max(box[1], c[1]))
+                for c in taken
+            )
+            if covered < least:
+                best, least = box, covered
+            if covered == 0:
+                return best
+    return best
 
 
 def tint(verdict: str, difference: float) -> str:
@@ -665,7 +773,13 @@ def _heat_map(chart: HeatMap, width: int, look: Look) -> tuple[float, str]:
     left = max((text_width(name, size) for name in labels), default=0) + 14
     column = min(150.0, (width - left) / max(len(chart.columns), 1))
     slanted = any(text_width(cut(name, 400, 12), 12) > column - 6 for name in chart.columns)
-    top = 110.0 if slanted else 26.0
+    top = 118.0 if slanted else 26.0
+    if slanted:  # the last name ends within the width
+        column = min(
+            column,
+            (width - left - 0.65 * text_width(cut(chart.columns[-1], 125, 12), 12))
+            / (len(chart.columns) - 0.5),
+        )
     values = [v for of_row in chart.values for v in of_row if v is not None]
     edges = np.quantile(values, [0.2, 0.4, 0.6, 0.8]) if values else np.empty(0)
     parts = []
@@ -695,6 +809,8 @@ def _heat_map(chart: HeatMap, width: int, look: Look) -> tuple[float, str]:
                 size_px = f'width="{column - 2:.1f}" height="{row - 2:.1f}"'
                 parts.append(f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" {size_px} {look.fill(ink)}/>')
             shown = short_score(value) if digits else short_score(value).removeprefix("0")
+            if text_width(shown, size if digits else 11) > column - 1:  # the tint alone
+                shown = ""
             parts.append(
                 _text(
                     look,
@@ -741,55 +857,66 @@ def _spread(chart: Spread, width: int, look: Look) -> tuple[float, str]:
     return bottom + 42, "".join(parts)
 
 
-def force_layout(weights: Sequence[Sequence[float]], rounds: int = 400) -> NDArray[np.float64]:
-    """Places float64[N, 2] within the unit square at which what is alike stands near; the same for the same weights.
+def _key(chart: Chart, width: int, look: Look) -> tuple[float, str]:
+    """What marks, bars, lines and tints of a chart mean, as the height and body of lines that stand below it."""
 
-    Pairs pull by their weight and push by their distance, with falling steps. Source: Fruchterman and Reingold 1991.
-    """
-    pull = np.array(weights, float)
-    count = len(pull)
-    apart = pull[~np.eye(count, dtype=bool)]
-    pull = (pull - apart.min()) / max(np.ptp(apart), 1e-9) if len(apart) else pull
-    np.fill_diagonal(pull, 0)
-    turn = 2 * np.pi * np.arange(count) / max(count, 1)
-    places = np.stack([np.cos(turn), np.sin(turn)], axis=1) + np.random.default_rng(7).normal(
-        0, 0.01, (count, 2)
-    )
-    near = 1.0 / math.sqrt(max(count, 1))
-    for step in np.linspace(0.15, 0.002, rounds):
-        gap = places[:, None] - places[None]
-        distance = np.sqrt((gap**2).sum(-1)) + 1e-9
-        force = near**2 / distance**2 - pull * distance / near
-        np.fill_diagonal(force, 0)
-        move = (gap * force[..., None]).sum(1) - 0.3 * places
-        length = np.sqrt((move**2).sum(-1, keepdims=True)) + 1e-9
-        places = places + move / length * np.minimum(length, step)
-    span = np.ptp(places, axis=0)
-    scaled: NDArray[np.float64] = (places - places.min(axis=0)) / np.where(span > 0, span, 1)
-    return scaled
+    def line(ink: str, thick: float, dash: str = "") -> str:
+        return _line(look, 0, 0, 20, 0, ink, thick, dash)
 
-
-def _network(chart: Network, width: int, look: Look) -> tuple[float, str]:
-    size = 12.0
-    height = max(240.0, min(460.0, width * 0.62))
-    places = force_layout(chart.weights)
-    at = [(70 + x * (width - 140), 24 + y * (height - 48)) for x, y in places.tolist()]
-    parts = []
-    count = len(chart.nodes)
-    pairs = [(chart.weights[i][j], i, j) for i in range(count) for j in range(i)]
-    strongest = sorted(pairs, reverse=True)[: 2 * count]  # more lines would hide the map
-    for weight, i, j in strongest:
-        parts.append(_line(look, *at[i], *at[j], "axis", 0.5 + 5 * weight))
-    for (x, y), name in zip(at, chart.nodes, strict=True):
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {look.fill("s0")}/>')
-        shown = cut(name, 130, size)
-        left = x + 9 + text_width(shown, size) > width
-        parts.append(
-            _text(look, x - 9 if left else x + 9, y + 4, shown, anchor="end" if left else "", size=size)
+    def swatches(*names: str) -> str:
+        wide = 20 / len(names)
+        return "".join(
+            f'<rect x="{n * wide:g}" y="-6" width="{wide:g}" height="12" {look.fill(name)}/>'
+            for n, name in enumerate(names)
         )
-    return height, "".join(parts)
+
+    items: list[tuple[str, str]] = []
+    match chart:
+        case Intervals(panels=panels):
+            marks: list[Interval | Point] = [
+                one for panel in panels for one in panel.intervals if one is not None
+            ]
+            if any(one.low is not None for one in marks):
+                items.append((line("soft", 2.5), chart.bar))
+            if any(one.together for panel in panels for one in panel.intervals if one is not None):
+                items.append((line("soft", 1), "for all comparisons together"))
+            if any(one.ticks for panel in panels for one in panel.intervals if one is not None):
+                items.append((_line(look, 10, -4, 10, 4, "soft", 1.1), "mean on one collection"))
+        case Points(points=points):
+            marks = list(points)
+            if any(one.low is not None for one in marks):
+                items.append((line("soft", 2.5), "95% interval"))
+            if len(chart.front) > 1:
+                items.append((line("ink", 1.4), "the best for the time"))
+            if not all(separable for _, separable in chart.front):
+                items.append((line("ink", 1.4, "3 4"), "a gain that is not separable"))
+        case HeatMap(verdicts=verdicts):
+            marks = []
+            for verdict in ("better", "worse"):
+                if any(verdict in of_row for of_row in verdicts):
+                    shape = f'<path transform="translate(10 0)" d="{ICONS[verdict]}" {look.fill(verdict)}/>'
+                    items.append((shape, verdict))
+            if items:
+                steps = ("by under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3")
+                items += [(swatches(f"better{n}", f"worse{n}"), words) for n, words in enumerate(steps)]
+            elif not verdicts:
+                items.append((swatches(*(f"place{n}" for n in range(5))), "lower to higher"))
+        case Spread():
+            marks = []
+    if not all(one.filled for one in marks):
+        items += [(_mark(look, 10, 0, 1, filled), words) for filled, words in
+                  ((True, "separable"), (False, "not separable"))]  # fmt: skip
+    parts, x, y = list[str](), 0.0, 14.0
+    for shape, words in items:
+        wide = 44 + text_width(words, 11.5)
+        if x and x + wide > width:
+            x, y = 0.0, y + 20
+        text = _text(look, 26, 4, words, "soft", size=11.5)
+        parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{shape}{text}</g>')
+        x += wide
+    return (y + 12, "".join(parts)) if items else (0.0, "")
 
 
 def legend(systems: SystemNumbers) -> Iterable[tuple[int, str]]:
-    """The number and the short name of each system, the baseline first."""
+    """The number and the short name of each system, bm25 first."""
     return sorted((systems.number(name), systems.label(name)) for name in systems.names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.order import compared, tie_groups, tied, tied_at_end
+from weir.core.order import compared, cut_in_ties, tie_groups, tied, tied_at_end
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Grades, Ids, Int32, Int64, stretches
@@ -149,13 +149,8 @@ class Judged:
         )
 
     def cut_in_ties(self) -> tuple[int, int]:
-        """(k, how many rankings of k documents end in a tie), where at least half of the rankings, and two, end at k,
-        the longest of them; (0, 0) elsewhere. Whether equal scores follow is not seen."""
-        k = int(self.retrieved.max(initial=0))
-        at_k = self.retrieved == k
-        if self.tied_end is None or int(at_k.sum()) < max(2, int(self.answered.sum()) / 2):
-            return 0, 0
-        return k, int((at_k & self.tied_end).sum())
+        """As `order.cut_in_ties` of all rankings; (0, 0) where the ends of rankings were not looked at."""
+        return (0, 0) if self.tied_end is None else cut_in_ties(self.retrieved, self.tied_end)
 
     def relevant(self, rel: float = 1) -> Int64:
         """How many documents of each query are judged `rel` or better."""

@@ -177,6 +177,19 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
     return ends[ptr[1:]] & (np.diff(ptr) > 0)
 
 
+def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
+    """(k, how many rankings of k documents end in a tie), where at least half of the rankings, and two, end at k, the
+    longest of them; (0, 0) elsewhere. Whether equal scores follow is not seen.
+
+    length: documents of each; tied_end: see tied_at_end.
+    """
+    k = int(length.max(initial=0))
+    at_k = length == k
+    if int(at_k.sum()) < max(2, np.count_nonzero(length) / 2):
+        return 0, 0
+    return k, int((at_k & tied_end).sum())
+
+
 def ranks(ptr: Int64) -> Int64:
     """The rank of each row within its query, from 1; those of query q are the rows from ptr[q] to ptr[q + 1]."""
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))

@@ -22,20 +22,19 @@ class Grades(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Of what scores are, as far as that is known; "" and None where it is not.
-
-    judgments: what they were made by; digest: a hash of these as records of stages have it; saved: the marks of its
-    queries, where a file has them; collection, split; system: its name; depth: how many documents each query was
-    answered with at most.
-    """
+    """Say of what scores are, as far as that is known; "" and None where it is not."""
 
     judgments: Grades | None = None
+    """By which they were computed."""
     digest: str = ""
+    """Hash of the judgments, as records of stages have it."""
     saved: Mapping[str, str] = field(default_factory=dict)
+    """Marks of the queries, where a file has them."""
     collection: str = ""
     split: str = ""
     system: str = ""
     depth: int | None = None
+    """Documents that each query was answered with, at most."""
 
     @cached_property
     def marks(self) -> Mapping[str, str]:

@@ -24,27 +24,30 @@ CHANCE = 0.001
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """How often the given order of rankings and their scores agree; sums of parts are counts of the whole.
-
-    ranked: rankings with two rows of different ranks and different scores; contrary: those in which a better rank has a
-    lower score; reversed: those in which every better rank has. listed, rising: of rankings without ranks, those with
-    two different scores, and those whose scores only rise from row to row; surprise: log of one over the chance that
-    all of these rise. fractional: ranks with a fraction. count_up: all scores are whole and rise from row to row;
-    exactly: they are 1, 2, 3 ... or 0, 1, 2 ...; fall: ranks only fall from row to row and do not end at 0 or 1 in
-    steps of 1, in some ranking of two rows; rows: looked at.
-    """
+    """Count how often the given order of rankings and their scores agree; sums of parts are counts of the whole."""
 
     ranked: int = 0
+    """Rankings with two rows of different ranks and different scores."""
     contrary: int = 0
+    """Ranked ones in which a better rank has a lower score."""
     reversed: int = 0
+    """Ranked ones in which every better rank has a lower score."""
     listed: int = 0
+    """Rankings without ranks, with two different scores."""
     rising: int = 0
+    """Listed ones whose scores only rise from row to row."""
     surprise: float = 0.0
+    """Log of one over the chance that all of `rising` rise."""
     fractional: int = 0
+    """Ranks with a fraction."""
     count_up: bool = True
+    """All scores are whole and rise from row to row."""
     exactly: bool = True
+    """All scores are 1, 2, 3 ... or 0, 1, 2 ... in their ranking."""
     fall: bool = False
+    """Ranks only fall from row to row, and in some ranking of two rows do not end at 0 or 1 in steps of 1."""
     rows: int = 0
+    """Rows that were looked at."""
 
     def __add__(self, other: OrderCounts) -> OrderCounts:
         return OrderCounts(

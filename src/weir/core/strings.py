@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Protocol, TypeAlias, TypeVar, overload
@@ -184,7 +184,17 @@ _MANY, _SHORT = 64, 64
 """Strings, and bytes of one on average, from which and up to which all are decoded at once."""
 
 
-@dataclass(frozen=True, eq=False)
+SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40
+"""Strings that a column shows of itself, and characters of each."""
+
+
+def shown_beginning(column: StringColumn) -> str:
+    """How many strings a column has, and the first of them, as it prints."""
+    first = [repr(column[n][:SHOWN_CHARACTERS]) for n in range(min(SHOWN_STRINGS, len(column)))]
+    return f"{len(column):,}{': ' * bool(first)}{', '.join(first)}{', ...' * (len(column) > len(first))}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Strings:
     """Many UTF-8 strings in one buffer; string i is data[ptr[i]:ptr[i+1]].
 
@@ -194,6 +204,9 @@ class Strings:
 
     data: Bytes
     ptr: Int64
+
+    def __repr__(self) -> str:
+        return f"<Strings: {shown_beginning(self)}>"
 
     @staticmethod
     def of(values: Iterable[str]) -> Strings:
@@ -288,7 +301,7 @@ class HashIndex:
         return HashIndex(hashes[order], order)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ids:
     """Distinct identifiers, numbered 0..n-1 in their order.
 
@@ -297,7 +310,10 @@ class Ids:
     """
 
     column: StringColumn
-    index: Callable[[], HashIndex] | None = field(default=None, repr=False)
+    index: Callable[[], HashIndex] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Ids: {shown_beginning(self.column)}>"
 
     @staticmethod
     def of(values: Iterable[object]) -> Ids:

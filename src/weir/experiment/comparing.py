@@ -299,9 +299,11 @@ def diff_cells(
     one, other = cells
     if (one.dataset, one.split) != (other.dataset, other.split):
         raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
-    if all(mine != theirs for mine, theirs in zip(answered_texts(one), answered_texts(other), strict=True)):
+    (documents, queries), (others, other_queries) = answered_texts(one), answered_texts(other)
+    if documents != others and (queries != other_queries or one.judgments != other.judgments):
+        what = "queries" if queries != other_queries else "judgments"
         raise BadValue(
-            f"{first} and {second} are of two collections of one name: other documents and other queries"
+            f"{first} and {second} are of two collections of one name: other documents and other {what}"
         )
     names = _names((one.system, other.system), (first, second))
     dataset = dataset_of(one, collection)

@@ -481,7 +481,7 @@ class StageCache:
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
             with ranking_warnings() as notes, self.bench.timed():
-                run = rankings(searcher, queries, k + nested, part, self.dataset.name, context)
+                run = rankings(searcher, queries, k + nested, part, self.dataset.name, context, int(nested))
         goes_on = run.tied_beyond(k)
         run = run.top(k) if nested and (np.diff(run.ptr) > k).any() else run
         self.watch("search", len(queries), len(queries))

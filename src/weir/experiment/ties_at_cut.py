@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.core.order import cut_in_ties, tie_groups, tied_at_end
 from weir.core.run import Named, Run
 from weir.core.scores import Note
 from weir.datasets.load import Dataset
@@ -33,14 +34,14 @@ def tied_beyond(cell: ResultCell) -> int | None:
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
     """The note on a cell's ties that cross its k, None where there are none or the measure stops before.
 
-    run: its rankings as stored, of which the last documents are looked at where the record does not know; searched:
-    whether what follows them was searched.
+    run: its rankings as stored, of which the last documents are looked at where the record does not know: those at k,
+    else those where a file of rankings was cut before; searched: whether what follows them was searched.
     """
-    if not reaches(measure, cell.depth):
-        return None
-    known = tied_beyond(cell)
-    queries = int(at_risk(run, cell.depth).sum()) if known is None else known
-    return tied_cut_note(cell.depth, queries, known is not None, searched) if queries else None
+    known, k = tied_beyond(cell), cell.depth
+    queries = int(at_risk(run, k).sum()) if known is None else known
+    if known is None and not queries:
+        k, queries = cut_in_ties(np.diff(run.ptr), tied_at_end(run.ptr, tie_groups(run.ptr, run.score)))
+    return tied_cut_note(k, queries, known is not None, searched) if queries and reaches(measure, k) else None
 
 
 def at_risk(run: Run, k: int) -> np.ndarray:

@@ -20,15 +20,14 @@ Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True)
 class FieldNames:
-    """The names of column_names.toml, folded.
-
-    roles: tiers of names, best first; words: within -> names; labels: whether a name is that of a label -> names; the
-    rest likewise.
-    """
+    """Hold the names of column_names.toml, folded; the file says of what each table is."""
 
     roles: Mapping[str, Tiers]
+    """{role: tiers of names, the best first}."""
     labels: Mapping[bool, frozenset[str]]
+    """{whether a column of such a name holds labels: names}."""
     words: Mapping[str, frozenset[str]]
+    """{part of a document in which words are looked for: names}."""
     clicks: Mapping[str, frozenset[str]]
     containers: frozenset[str]
     inner: frozenset[str]

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus
 from weir.core.filters import FieldColumn, FieldKind, KindsSeen, Scalar, cells, flattened, unknown_field
-from weir.core.strings import Bytes, HashIndex, Ids, Int64, StringColumn, Strings, hash_strings
+from weir.core.strings import (
+    Bytes,
+    HashIndex,
+    Ids,
+    Int64,
+    StringColumn,
+    Strings,
+    hash_strings,
+    shown_beginning,
+)
 from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
 from weir.files.atomic import atomic_dir, storing, writable
 from weir.files.integrity import (
@@ -160,7 +169,7 @@ class CheckedFile:
         return None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StoredStrings:
     """A column in its two files; see StringColumn.
 
@@ -169,6 +178,9 @@ class StoredStrings:
 
     data: CheckedFile
     offsets: CheckedFile
+
+    def __repr__(self) -> str:
+        return f"<StoredStrings: {shown_beginning(self)}>"
 
     def __len__(self) -> int:
         return self.offsets.checksum.bytes // 8 - 1

@@ -222,15 +222,14 @@ def _is_number(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class TableHead:
-    """How a table of text begins.
-
-    cells: of its first line, mostly names of columns; separator: what stands between cells; lines: that the head takes,
-    2 where a line such as `sep=;` names the separator before it.
-    """
+    """Say how a table of text begins."""
 
     cells: list[str]
+    """Of its first line, mostly names of columns."""
     separator: str
+    """The character between cells."""
     lines: int = 1
+    """Lines that the head takes: 2 where one such as `sep=;` names the separator before it."""
 
 
 def table_head(path: Path, tabs: bool = False) -> TableHead:

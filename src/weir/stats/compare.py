@@ -23,7 +23,17 @@ from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
-from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
+from weir.stats.power import (
+    POWER,
+    Family,
+    Reach,
+    detectable,
+    deviation_of,
+    equivalence,
+    excess_kurtosis,
+    reach,
+    reach_note,
+)
 from weir.stats.resampling import FEW_VALUES, LEVEL, RESAMPLES, SEED, few_bounds, fewest, mean_bounds
 from weir.stats.significance import (
     CORRECTIONS,
@@ -240,8 +250,8 @@ class Pair:
     is no deviation and for two queries; won, lost, tied: queries on which the second is better, worse, equal;
     detectable: the smallest true difference that the test finds with the wanted power in new data, corrected as here,
     where one of the two differs so from all others and nothing else does; None where that is more than the measure's
-    whole range, where the test finds none so often, and of a test of which none can be said; equivalence: corrected
-    p-value of lying within the margin, None without one; verdict: what the second is.
+    whole range, where the test finds none so often, where all differences are equal, and of a test of which none can be
+    said; equivalence: corrected p-value of lying within the margin, None without one; verdict: what the second is.
     """
 
     first: str
@@ -486,9 +496,10 @@ def _comparison(
     better = np.zeros((systems, systems), np.bool_)
     for number, (i, j) in enumerate(pairs.tolist()):
         row, pair_p, same_p = differences[number], float(corrected[number]), float(equal_p[number])
-        mean, deviation = means[j] - means[i], float(row.std(ddof=1))
+        mean, deviation = means[j] - means[i], deviation_of(row)
         low, high = pair_ends[number]
-        least, outcome = unit * deviation, verdict_of(mean, pair_p, same_p, method.alpha, way)
+        least = unit * deviation if deviation else math.inf
+        outcome = verdict_of(mean, pair_p, same_p, method.alpha, way)
         better[j, i], better[i, j] = outcome == "better", outcome == "worse"
         compared_pairs.append(
             Pair(
@@ -599,7 +610,7 @@ def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
 
 def hedges_g(mean: float, deviation: float, count: int) -> float | None:
     """Hedges' g of a mean difference; None where there is no deviation and for two queries."""
-    if count < 3 or deviation <= 1e-12 * abs(mean):
+    if count < 3 or not deviation:
         return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
@@ -854,6 +865,8 @@ def verdict(pair: Pair, c: Comparison) -> str:
         return f"not separable (too few {c.unit if c.reach.fewest is not None else 'draws'})"
     if TESTS.get(c.method.test).detection is None:
         return "not separable"
+    if pair.effect is None and c.count > 2:
+        return "not separable (all differences are equal)"
     if pair.detectable is None:
         return "not separable (not even the largest difference would be found)"
     return f"not separable (minimum detectable effect {score(pair.detectable)})"
@@ -918,13 +931,28 @@ def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     return replace(means, notes=()), pairs
 
 
-def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+def _notebook(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Of several datasets the means of each measure as a grid, and every pair folded; of one as `_pages`."""
+    means, pairs = _pages(comparisons)
+    cells = _marked_cells(comparisons)
+    if len({where for where, _ in cells}) < 2:
+        return means, pairs
+    systems = tuple(dict.fromkeys(system for _, system in cells))
+    labels, grids = short_names(systems), []
+    for measure in dict.fromkeys(c.measure for c in comparisons):
+        lines: list[list[str | Cell]] = [["dataset", *labels]]
+        for where in dict.fromkeys(where for where, _ in cells):
+            row = [cells.get((where, system), {}).get(measure) for system in systems]
+            if any(row):
+                lines.append([where, *(cell or "-" for cell in row)])
+        grids.append(table_of(lines, right=None, title=measure))
+    legend = [f"{label}: {system}" for label, system in zip(labels, systems, strict=True) if label != system]
+    grids[-1] = replace(grids[-1], notes=(*pairs.notes, *legend))
+    return *grids, replace(pairs, notes=(), folded=f"{len(pairs.rows)} pairs, each with its verdict")
 
-    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
-    mark better and worse instead.
-    """
-    measures = list(dict.fromkeys(c.measure for c in comparisons))
+
+def _marked_cells(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], dict[str, Cell]]:
+    """Of each dataset and system the marked mean by each measure."""
     cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
@@ -933,6 +961,17 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
             where = f"{c.dataset}, {c.group}" if c.group else c.dataset
             of = cells.setdefault((where, s.system), {})
             of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+    return cells
+
+
+def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+
+    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
+    mark better and worse instead.
+    """
+    measures = list(dict.fromkeys(c.measure for c in comparisons))
+    cells = _marked_cells(comparisons)
     rows = [
         [Cell(dataset), Cell(system), *(of.get(m, Cell("")) for m in measures)]
         for (dataset, system), of in cells.items()
@@ -942,7 +981,7 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     return (table_of([["dataset", "system", *measures], *rows], right=None, keys=2, notes=notes),)
 
 
-@result("compare", Comparison, page=_pages, parts="pairs", csv=_csv)
+@result("compare", Comparison, page=_pages, html=_notebook, parts="pairs", csv=_csv)
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:

@@ -30,7 +30,7 @@ from weir.stats.compare import (
     verdict_of,
 )
 from weir.stats.intervals import simultaneous_bounds, two_level_bounds
-from weir.stats.power import Family, Reach, reach
+from weir.stats.power import Family, Reach, deviation_of, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, fewest
 from weir.stats.significance import TESTS, Draws, adjusted, exact_mean, p_values
 
@@ -390,7 +390,7 @@ def factor_study_across(
     effects = []
     for number, contrast in enumerate(contrasts):
         row, effect_p = rows[number], float(corrected[number])
-        difference, deviation = exact_mean(row), float(row.std(ddof=1))
+        difference, deviation = exact_mean(row), deviation_of(row)
         factors = [design.factors[n] for n in contrast.factors]
         low, high = limits[number]
         mean, other = None, None

@@ -19,7 +19,7 @@ from weir.measures.measure import direction, no_direction_note, within_unit
 from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.intervals import INTERVALS, bounds
-from weir.stats.power import MOST_QUERIES, POWER, queries_needed
+from weir.stats.power import MOST_QUERIES, POWER, deviation_of, queries_needed
 from weir.stats.query_differences import QueryDifference
 from weir.stats.significance import adjusted, exact_mean, t_statistic
 
@@ -129,6 +129,8 @@ class Gate:
             or level >= POWER
         ):
             return None
+        if self.deviation == 0:
+            return math.ceil(math.log2(2 / level))
         tested = queries_needed(effect, self.deviation, POWER, level, "t", pilot=self.queries)
         if self.within or tested is None:
             return tested
@@ -144,9 +146,9 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     within the allowed drop. All have to pass, so that each is tested at the full level (intersection-union). fail: the
     mean dropped by more than allowed, and a one-sided paired t-test rejects that nothing dropped. Its p-values are
     adjusted by Holm over all cases, groups too: where nothing dropped, at most 1 candidate in 20 fails anything, at a
-    confidence of 0.95. Else undecided. Where all queries changed equally there is no bound, and the change itself
-    decides. Raises BadValue for fewer than two queries of a dataset and for a measure of which more is neither better
-    nor worse. Sources: Berger 1982; Holm 1979.
+    confidence of 0.95. Else undecided. Where all queries changed equally there is no bound: the change itself passes,
+    and fails by the chance that so many signs are alike. Raises BadValue for fewer than two queries of a dataset and
+    for a measure of which more is neither better nor worse. Sources: Berger 1982; Holm 1979.
     """
     tested = []  # before p-values are adjusted and verdicts decided
     for group, table in cases:
@@ -162,7 +164,8 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         if len(d) > 1:
             low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
             low = -1.0 if within_unit(table.measure) and low < -1 else low
-            p, deviation = student_tail(-t_statistic(d), len(d) - 1), float(d.std(ddof=1))
+            p, deviation = student_tail(-t_statistic(d), len(d) - 1), deviation_of(d)
+            p = 0.5 ** len(d) if deviation == 0 and d.mean() < 0 else p
         worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
         broken = tuple(
             QueryDifference(table.queries[q], float(before[q]), float(after[q]))
@@ -327,7 +330,8 @@ def _reasons(one: Gate) -> list[str]:
     fell, drop, dropped, far = (
         ("rose", "rise", "rose", "high") if direction(one.measure) < 0 else ("fell", "drop", "dropped", "low")
     )
-    tested = f"p {probability(one.p)} where nothing {dropped} (one-sided t{adjusted})"
+    test = "one-sided t" if one.deviation else "one-sided, by signs"
+    tested = f"p {probability(one.p)} where nothing {dropped} ({test}{adjusted})"
     if one.verdict == "fail":
         return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]
     if one.queries < 2:

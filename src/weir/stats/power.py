@@ -42,6 +42,8 @@ from weir.stats.significance import (
 ALPHA = 0.05
 POWER = 0.8
 MOST_QUERIES = 10_000_000
+ROUNDING = 1e-12
+"""The deviation of equal differences, at most, in parts of their mean."""
 FEW_UNITS, SOME_UNITS = 11, 30
 """Queries or datasets up to which p-values are simulated exactly, and up to which findings are simulated at all."""
 SIMULATED_ROWS = 12_000
@@ -114,8 +116,9 @@ class Need:
 class PowerPlan:
     """How small a difference of a measure the queries at hand can show, and what other differences need.
 
-    difference: second minus first; detectable: None where the queries are too few for any; test: one of two systems,
-    without a correction; reach: what it can find at all.
+    difference: second minus first; deviation: 0 where all differences are equal, which says nothing of how others vary,
+    so that nothing is detectable or needed; detectable: None where the queries are too few for any too; test: one of
+    two systems, without a correction; reach: what it can find at all.
     """
 
     measure: str
@@ -149,11 +152,11 @@ def plan(
     n = len(differences)
     if n < 2:
         raise BadValue(f"power needs at least two queries; found {n}")
-    deviation = float(differences.std(ddof=1))
+    deviation = deviation_of(differences)
     kurtosis = excess_kurtosis(differences[None])
-    least = detectable(deviation, n, wanted, alpha, test, kurtosis=kurtosis)
+    least = detectable(deviation, n, wanted, alpha, test, kurtosis=kurtosis) if deviation else math.inf
     needs = []
-    for effect in effects:
+    for effect in effects if deviation else ():
         needed = queries_needed(effect, deviation, wanted, alpha, test, kurtosis, n)
         needs.append(Need(effect, power(effect, deviation, n, alpha, test, kurtosis), needed))
     return PowerPlan(
@@ -163,6 +166,12 @@ def plan(
         test,
         reach(test, n, alpha),
     )
+
+
+def deviation_of(differences: Float64) -> float:
+    """The standard deviation of differences, 0 where they are all equal but for rounding."""
+    deviation = float(differences.std(ddof=1))
+    return 0.0 if deviation <= ROUNDING * abs(float(differences.mean())) else deviation
 
 
 def reach(
@@ -513,10 +522,12 @@ def power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
             f"standard deviation {score(one.deviation)}",
             f"minimum detectable effect now: {least} "
             f"(found {100 * one.wanted:g} times in 100 in new data by one {one.test} test at level {one.alpha:g})"
+            if one.reach.possible and one.deviation
+            else "all differences are equal, which says nothing of how others vary: no effect can be planned for"
             if one.reach.possible
             else reach_note(one.reach, one.test, one.queries, "queries", 1),
         )
-        lines = [["effect", "power now", "queries needed"]]
+        lines = [["effect", "power now", "queries needed"]] if one.needs else [[]]
         for need in one.needs:
             queries = "more than 10,000,000" if need.queries is None else count(need.queries)
             lines.append([f"{need.effect:g}", share(need.power), queries])

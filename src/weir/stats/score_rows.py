@@ -51,8 +51,8 @@ CUT_QUERIES, CUT_SHARE = 5, 0.9
 
 
 def score_notes(scores: Scores) -> tuple[Note, ...]:
-    """Notes on unanswered and unjudged queries, ties, judged documents, grades, conventions and few queries."""
-    return (*system_notes({"": scores}), *few_notes(scores))
+    """Notes on unanswered and unjudged queries, ties, judged documents, grades and conventions."""
+    return tuple(system_notes({"": scores}))
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
@@ -75,16 +75,6 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     deep = [] if first is None else depth_notes(depths, first.measures)
     return list(dict.fromkeys([*notes, *deep, *judged_notes(rates), *shared, *conventions]))
-
-
-def few_notes(scores: Scores) -> list[Note]:
-    """A note where the mean is over too few queries for an interval."""
-    counted = int(scores.counted().max(initial=0))
-    if not 1 < counted < fewest():
-        return []
-    confidence = share(1 - 2.0 ** (1 - counted))
-    details = f"the range of all {counted} values holds the median {confidence} of the time"
-    return [Note(f"too few queries ({counted}) for a 95% interval", details)]
 
 
 def row_notes(rows: Iterable[Row]) -> list[Note]:
@@ -314,14 +304,15 @@ def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note
 
     depths: documents of the longest ranking, by system.
     """
-    least, most = (
-        min(depths, key=depths.__getitem__, default=""),
-        max(depths, key=depths.__getitem__, default=""),
-    )
-    uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
-    if not uncut or depths[most] < FAR_DEEPER * depths[least]:
+    by_depth = sorted(depths, key=depths.__getitem__)
+    if not depths or depths[by_depth[-1]] < FAR_DEEPER * depths[by_depth[0]]:
         return []
-    sides = " and ".join(f"{counted(depths[name], 'document')} of {name}" for name in (least, most))
+    uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
+    if not uncut:
+        return []
+    sides = " and ".join(
+        f"{counted(depths[name], 'document')} of {name}" for name in (by_depth[0], by_depth[-1])
+    )
     return [Note(f"{', '.join(uncut)}: looks at whole rankings, which hold at most {sides}")]
 
 

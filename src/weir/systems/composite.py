@@ -63,15 +63,16 @@ def rankings(
     who: object,
     collection: str = "",
     context: Context = IN_MEMORY,
+    beyond: int = 0,
 ) -> Run:
     """The rankings of a searcher over the documents that may be ranked, checked: one for each query, in their order.
 
-    who: the system's name; collection: where it answers, both for messages. Raises PluginError where it fails with
-    anything but a WeirError or answers with something else, naming system, collection and queries; ServiceError and
-    BadRanking name them too.
+    who: the system's name; collection: where it answers, both for messages; beyond: as in Context. Raises PluginError
+    where it fails with anything but a WeirError or answers with something else, naming system, collection and queries;
+    ServiceError and BadRanking name them too.
     """
     with _named(who, collection, _request_text(queries)):
-        run = restricted_search(searcher, queries, k, context)
+        run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
         if flaw := _run_flaw(run, queries):
             raise PluginError(flaw)
     return run

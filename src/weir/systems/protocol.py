@@ -42,7 +42,8 @@ class Context:
     folder: of the index, None for memory; progress: called as the work proceeds; shelf: where a system made of systems
     finds the indexes and rankings of its parts, None for folders within `folder`; reuse: whether stored results are
     read and new ones stored. False serves to measure times and changes no result; vectors: folders with what `Exported`
-    and `Encoding` wrote of the same index elsewhere, in the order of its documents.
+    and `Encoding` wrote of the same index elsewhere, in the order of its documents; beyond: how many of the documents
+    asked for are only to show what follows.
     """
 
     folder: Path | None = None
@@ -50,6 +51,7 @@ class Context:
     shelf: Shelf | None = None
     reuse: bool = True
     vectors: tuple[Path, ...] = ()
+    beyond: int = 0
 
     def for_part(self, number: int, parts: int) -> Context:
         """The context of one of several parts that run one after the other: its share of the progress, no folder."""

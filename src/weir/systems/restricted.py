@@ -107,7 +107,7 @@ def asked_further(
         waiting = waiting[longer & lacking & (np.diff(run.ptr) >= asked) & (depth > asked)]
     parts = [(np.where(round_taken[at] == n, at, -1), one) for n, (at, one) in enumerate(answers)]
     whole = _joined(queries, parts)
-    note_lacking(whole, queries, k, f"its rankings were seen to depth {asked:,} at most")
+    note_lacking(whole, queries, k - context.beyond, f"its rankings were seen to depth {asked:,} at most")
     return whole
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
+from weir.core.order import cut_in_ties, tie_groups, tied_at_end
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
@@ -26,7 +27,6 @@ from weir.systems.protocol import (
     Component,
     Context,
     Costs,
-    always_nested,
     called,
     only_time,
 )
@@ -168,10 +168,14 @@ class StoredRunSearcher:
         """What may be ranked of the whole rankings."""
         longest = int(np.diff(self.run.ptr).max(initial=1))
         run = self.search(queries, max(k, longest), context).allowed(queries).top(k)
-        note_lacking(run, queries, k, f"the file has {longest:,} at most for a query")
+        note_lacking(run, queries, k - context.beyond, f"the file has {longest:,} at most for a query")
         return run
 
-    nested = always_nested
+    def nested(self, queries: Queries, k: int) -> bool:
+        """Whether the file shows what follows k: its rankings go on, or end without a tie."""
+        ptr, length = self.run.ptr, np.diff(self.run.ptr)
+        tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
+        return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
 
     def costs(self) -> Costs:
         """None that anybody measured: it may be asked again, and reads a file."""

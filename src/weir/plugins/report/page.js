@@ -63,6 +63,10 @@
     });
   }
 
+  // What is wider than its frame says so.
+  const frames = new ResizeObserver((all) => all.forEach(({ target }) => target.classList.toggle("weir-more", target.scrollWidth > target.clientWidth + 1)));
+  document.querySelectorAll(".weir-frame").forEach((frame) => frames.observe(frame));
+
   const root = document.documentElement;
   const theme = make("button", { type: "button", textContent: "Dark or light" });
   theme.onclick = () => {

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from weir.core.charts import (
+    MIDDLE_PX,
     NARROW_PX,
     WIDE_PX,
     Chart,
     Intervals,
     css,
+    height,
     icon_svg,
     legend,
     mark_svg,
@@ -28,7 +30,7 @@ from weir.core.charts import (
 )
 from weir.core.rounding import coarse_score, figure, short_change, short_score
 from weir.core.strings import Float64, Int64
-from weir.core.tables import html_escaped, table_of
+from weir.core.tables import excerpt, html_escaped, table_of
 from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
@@ -53,9 +55,11 @@ SHOWN_RANKS, SHOWN_MOVES = 10, 12
 VALUE_STEPS = 10_000
 """Steps between 0 and 1 in which scores are packed, as tables print them."""
 MISSING = 65_535
+FITTED_PX = 1300
+"""Height up to which a chart is made to fit one page of paper below its heading; a taller one goes over several."""
 SEVERITY_WORDS = {
     "serious": ("serious question", "serious questions"),
-    "weakens": ("that weakens a claim", "that weaken a claim"),
+    "caution": ("caution", "cautions"),
     "note": ("note", "notes"),
     "checked": ("checked", "checked"),
 }
@@ -63,7 +67,7 @@ SEVERITY_WORDS = {
 
 def text(value: str, most: int = 300) -> str:
     """A text from data as HTML: escaped, apart from the direction of what is around it, and cut."""
-    return f"<bdi>{html_escaped(value if len(value) <= most else value[: most - 1] + '…')}</bdi>"
+    return f"<bdi>{html_escaped(excerpt(value, most))}</bdi>"
 
 
 def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]) -> str:
@@ -164,12 +168,13 @@ def framed(section: Section, inside: str, lead_below: bool = False) -> str:
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Charts as figures, each in two widths of which the style sheet shows one."""
+    """Charts as figures, each in three widths of which the style sheet shows one."""
     titled = len(charts) > 1
     return "".join(
-        '<figure class="weir-drawn">'
+        f'<figure class="weir-drawn{" weir-fitted" * (height(chart, MIDDLE_PX) <= FITTED_PX)}">'
         + (f"<figcaption>{html_escaped(caption(chart))}</figcaption>" if titled else "")
         + f'<div class="weir-wide">{svg(chart, WIDE_PX, True)}</div>'
+        + f'<div class="weir-middle">{svg(chart, MIDDLE_PX, True)}</div>'
         + f'<div class="weir-thin">{svg(chart, NARROW_PX, True)}</div></figure>'
         for chart in charts
     )
@@ -231,7 +236,7 @@ def severity_svg(severity: str) -> str:
     """The icon of a severity."""
     shapes = {
         "serious": '<path d="M7 1 13 7 7 13 1 7Z" class="weir-f-serious"/>',
-        "weakens": '<path d="M7 1.8 12.8 12H1.2Z" class="weir-l-worse" fill="none" stroke-width="1.6"/>',
+        "caution": '<path d="M7 1.8 12.8 12H1.2Z" class="weir-l-worse" fill="none" stroke-width="1.6"/>',
         "note": '<circle cx="7" cy="7" r="5" class="weir-l-soft" fill="none" stroke-width="1.6"/>',
         "checked": '<path d="M1.5 7.5 5.5 11.5 12.5 3" class="weir-l-better" fill="none" stroke-width="2"/>',
     }
@@ -255,20 +260,28 @@ def leaderboard_html(study: Study, section: Section) -> str:
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     """The standings of one comparison as a table with its row of the chart in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
-    ends = [v for one in rows for v in (one.value, one.low, one.high, *one.ticks) if v is not None]
+    ends = [
+        v
+        for one in rows
+        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks))
+        if v is not None
+    ]
     low, high = min(ends), max(ends)
     margin = 0.05 * (high - low) or 0.05
     low, high = low - margin, high + margin
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
     grouped = any(one.letters for one in whole.standings) and len(letters) <= 26
-    head = ["rank", "system", "mean", "95% interval", strip_svg(None, low, high)]
-    head += ["tie groups"] * grouped + [f"against {text(study.label(study.baseline), 40)}"]
+    axis = f"{whole.measure}{', ticks for each collection' if whole.unit == 'datasets' else ''}"
+    heads = [("rank", "rank"), ("name", "system"), ("mean weir-number", "mean<small>95% interval</small>")]
+    heads += [("strip-cell", strip_svg(None, low, high, axis))]
+    heads += [("groups", "tie groups")] * grouped
+    heads += [("against", f"against {text(study.label(study.baseline), 40)}")]
     times = {
         c.quality.system: c.p50_ms
         for c in study.costs
         if c.p50_ms is not None and c.quality.dataset == largest(study)
     }
-    head += [f"ms, {text(largest(study), 30)}"] * bool(times)
+    heads += [("ms weir-number", f"ms, {text(largest(study), 30)}")] * bool(times)
     lines = []
     for one, interval in zip(whole.standings, rows, strict=True):
         number = study.numbers.number(one.system)
@@ -276,7 +289,7 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
         verdicts = "".join(
             f'<span>{icon_svg(icon)}<span class="weir-hidden">{words} </span>{count}</span>'
             for icon, words, count in zip(
-                ("better", "", "worse"), ("better on", "level on", "worse on"), tallied, strict=True
+                ("better", "", "worse"), ("better on", "not separable on", "worse on"), tallied, strict=True
             )
         )
         verdicts = (
@@ -285,13 +298,14 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
         label = study.label(one.system)
         full = f"<code>{text(one.system, 120)}</code>" if label != one.system else ""
         bounds = (
-            "" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
+            ""
+            if one.low is None or one.high is None
+            else f" <small>{short_score(one.low)}–{short_score(one.high)}</small>"
         )
         cells = [
             f"<td>{rank_text(one, '–')}</td>",
             f'<th scope="row">{mark_svg(number)}{text(label)}{full}</th>',
-            f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}</td>',
-            f'<td class="weir-soft">{bounds}</td>',
+            f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}{bounds}</td>',
             f'<td class="weir-strip-cell">{strip_svg(interval, low, high)}</td>',
         ]
         if grouped:
@@ -301,13 +315,15 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
                 for c in letters
             )
             cells.append(f'<td class="weir-groups">{bars}</td>')
-        cells.append(f"<td>{verdicts}</td>")
+        cells.append(f'<td class="weir-against">{verdicts}</td>')
         if times:
             ms = times.get(one.system)
             unit = '<span class="weir-unit"> ms</span>'
-            cells.append(f'<td class="weir-number">{"" if ms is None else f"{figure(ms)}{unit}"}</td>')
+            cells.append(
+                f'<td class="weir-number weir-ms">{"" if ms is None else f"{figure(ms)}{unit}"}</td>'
+            )
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    header = "".join(f'<th scope="col">{name}</th>' for name in head)
+    header = "".join(f'<th scope="col" class="weir-{kind}">{name}</th>' for kind, name in heads)
     return (
         f'<div class="weir-frame" tabindex="0" role="region" aria-label="Leaderboard by {html_escaped(whole.measure)}">'
         f'<table class="weir-leaders"><caption>{html_escaped(whole.measure)} on {text(whole.dataset)}</caption>'
@@ -487,7 +503,9 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
         return ()
     codes = queries.ids.codes(ids)
     texts = queries.text.take(np.maximum(codes, 0)).tolist()
-    return tuple(t[:QUERY_CHARACTERS] if c >= 0 else "" for t, c in zip(texts, codes.tolist(), strict=True))
+    return tuple(
+        excerpt(t, QUERY_CHARACTERS) if c >= 0 else "" for t, c in zip(texts, codes.tolist(), strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -616,7 +634,7 @@ def _documents(collection: Dataset | None, names: Sequence[str]) -> list[list[st
         here = np.flatnonzero(codes >= 0)
         for column, (field, characters) in enumerate((("title", 120), ("text", EXCERPT_CHARACTERS)), start=1):
             for n, value in zip(here.tolist(), corpus.view_of(field, codes[here]).tolist(), strict=True):
-                documents[n][column] = value[:characters]
+                documents[n][column] = excerpt(value, characters)
     return documents
 
 
@@ -632,7 +650,7 @@ def queries_html(study: Study, packed: Packed) -> str:
         ]
     ]
     lines += [
-        [dataset, query[:80], words[:80], study.label(system), short_change(gap)]
+        [dataset, query[:80], excerpt(words, 80), study.label(system), short_change(gap)]
         for dataset, query, words, system, gap in packed.top
     ]
     table = table_of(lines, right=1, keys=4, title="Largest differences").html_body() if packed.top else ""
@@ -645,10 +663,11 @@ def queries_html(study: Study, packed: Packed) -> str:
     section = Section(
         "queries",
         "Queries",
-        f"Every query with the scores of all systems, sorted by the difference of two.{left} Choose a query to see "
-        "documents side by side: matched words are underlined, and unjudged documents count as not relevant.",
+        f"Every query with the scores of all systems; the table has those that moved most.{left}",
     )
-    inside = '<div id="weir-browser" class="weir-browser" hidden></div>'
+    how = "Choose a query to see documents side by side: matched words are underlined."
+    inside = f'<p class="weir-lead weir-screen">{how}</p>'
+    inside += '<div id="weir-browser" class="weir-browser" hidden></div>'
     return framed(
         section, f"{inside}<details><summary>The largest differences as a table</summary>{table}</details>"
     )

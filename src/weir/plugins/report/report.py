@@ -5,19 +5,30 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.api.charts import write_figure
 from weir.argument_types import checked
-from weir.core.charts import Chart
+from weir.audit import Audit, audited_all
+from weir.core.charts import MIDDLE_PX, Chart, css, svg
 from weir.core.rounding import short_score
 from weir.core.scores import Note
-from weir.core.tables import Table, markdown_escaped, notebook_html, written
+from weir.core.tables import (
+    Table,
+    excerpt,
+    folded_html,
+    html_escaped,
+    markdown_escaped,
+    notebook_html,
+    written,
+)
 from weir.errors import WeirError
+from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import make_folder, own_file, write_text
 from weir.files.paths import path_of
-from weir.plugins.report.page import page
+from weir.plugins.report.page import caption, page, statement
+from weir.plugins.report.page import notes as page_notes
 from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
     Question,
@@ -31,6 +42,8 @@ from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
+SHOWN_IN_NOTEBOOKS = ("leaderboard", "collections", "baseline", "cost")
+"""Sections that a notebook shows at once, the others behind a click."""
 ENDINGS = {"latex": "tex", "markdown": "md"}
 
 
@@ -58,7 +71,23 @@ class Report:
         return self.to_markdown()
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.tables(), self.notes())
+        """The conclusions and the charts for a notebook, the numbers of each section behind a click."""
+        head, *others = self.sections
+        parts = [f"<style>{css()}</style><h3>{html_escaped(head.title)}</h3><p>{html_escaped(head.lead)}</p>"]
+        for heading, statements in head.lists:
+            parts += [f"<h4>{html_escaped(heading)}</h4>", *map(statement, statements)]
+        for one in others:
+            drawn = "".join(
+                f"<p><strong>{html_escaped(caption(chart))}</strong></p>{svg(chart, MIDDLE_PX, classes=True, key=True)}"
+                for chart in one.charts
+            )
+            tables = "".join(table.html_body() for table in one.tables)
+            numbers = folded_html("The numbers as a table", tables) if drawn and tables else tables
+            inside = f"<p>{html_escaped(one.lead)}</p>{drawn}{page_notes(one)}{numbers}"
+            shown = one.name in SHOWN_IN_NOTEBOOKS
+            title = html_escaped(one.title)
+            parts.append(f"<h4>{title}</h4>{inside}" if shown else folded_html(one.title, inside))
+        return "\n".join([*parts, notebook_html((), self.notes())])
 
     def to_html(self) -> str:
         """The whole report as one page that asks for nothing from elsewhere."""
@@ -81,7 +110,7 @@ class Report:
         measure = study.measures[0]
         whole = study.whole(measure)
         if whole is not None:
-            head_line = f"| rank | system | {measure} | 95% interval | better/level/worse |"
+            head_line = f"| rank | system | {measure} | 95% interval | better/not separable/worse |"
             lines += ["", head_line, "|---|---|---:|---|---|"]
             for one in whole.standings[:10]:
                 known = one.low is not None and one.high is not None
@@ -94,7 +123,7 @@ class Report:
         lines += [""] * bool(serious)
         room = MARKDOWN_LINES - len(lines) - 1
         lines += [
-            f"- **{markdown_escaped(one.question)}** {markdown_escaped(str(one.answer)[:300])}"
+            f"- **{markdown_escaped(one.question)}** {markdown_escaped(excerpt(str(one.answer), 300))}"
             for one in serious[:room]
         ]
         return "\n".join(lines[:MARKDOWN_LINES])
@@ -164,13 +193,23 @@ def report(
     results, UnknownName for a name that is not there.
     """
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
-    audits = []
-    if audit:
-        from weir.api.auditing import audits as audited
-
-        try:
-            audits = list(audited(path_of(folder), progress=progress))
-        except WeirError:  # no collection is here: the section is named among those left out
-            audits = []
+    audits = audits_of(study, progress) if audit else []
     answered = questions(study, audits)
     return Report(study, sections(study, audits, answered), answered)
+
+
+def audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
+    """The audits of the collections of a study and of its systems, by their labels; [] where no collection is here."""
+    try:
+        subjects = [
+            replace(
+                one,
+                runs={study.label(name): run for name, run in one.runs.items() if name in study.systems},
+                unscored={study.label(name): counts for name, counts in one.unscored.items()},
+            )
+            for one in subjects_of([study.folder])
+            if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)
+        ]
+        return audited_all(subjects, (), progress)
+    except WeirError:  # the section is named among those left out
+        return []

@@ -17,7 +17,7 @@ from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.audit.check import Audit, audit_tables
 from weir.audit.judgments import BEIR_HOLE, HOLE
-from weir.core.charts import Chart, HeatMap, Interval, Intervals, Network, Panel, Points, Spread
+from weir.core.charts import Chart, HeatMap, Interval, Intervals, Panel, Points, Spread
 from weir.core.rounding import (
     coarse_score,
     counted,
@@ -47,7 +47,7 @@ from weir.plugins.report.paper import (
     trained_on,
 )
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
-from weir.stats.compare import ALONE, Comparison, compare_tables, disagrees, rank_text
+from weir.stats.compare import Comparison, compare_tables, disagrees, rank_text
 from weir.stats.score_rows import answered_rate
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
@@ -57,11 +57,12 @@ UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
-MOST_BOUND_COLLECTIONS = 4
-"""Collections whose score bounds are drawn, those of most queries."""
+MOST_BOUND_COLLECTIONS = 12
+"""Collections whose score bounds are drawn, those of most queries; the table has all."""
 MOST_OVERLAP_COLLECTIONS = 20
 """Collections whose words are compared at most."""
-SEVERITIES = ("serious", "weakens", "note", "checked")
+SEVERITIES = ("serious", "caution", "note", "checked")
+"""Of the questions of a reviewer, in the words of the audit."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         statements.append(
             Statement(
                 f"{study.label(best.system)} is better than every other system",
-                f"on {whole.dataset}{_left_open(best.system, audits)}.",
+                f"on {whole.dataset}{_left_open(study.label(best.system), audits)}.",
             )
         )
     for system in study.systems:
@@ -194,9 +195,9 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
     return tuple(statements[:MOST_SENTENCES])
 
 
-def _left_open(system: str, audits: Sequence[Audit]) -> str:
+def _left_open(label: str, audits: Sequence[Audit]) -> str:
     """That unjudged documents could turn the order of a system and others, as the audit found it; "" where none can."""
-    begin = f"{system} over "
+    begin = f"{label} over "
     pairs = [
         (one.subject, example.removeprefix(begin))
         for one in audits
@@ -228,9 +229,11 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         if level:
             second, pair = level[0]
             size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
+            wide = study.together[measure, whole.dataset].against(first.system, second)
+            if disagrees(pair) and wide is not None and wide.low is not None:
+                size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
             more = and_([study.label(system) for system, _ in level[1:4]])
             text = f"On {whole.dataset} it leads {study.label(second)} by {size}, which is not separable"
-            text += f" ({ALONE})" if disagrees(pair) else ""
             statements.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
         elif not study.pairwise and len(whole.standings) > 2:
             statements.append(
@@ -240,7 +243,8 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
             statements.append(
                 Statement(
                     f"Anything over {whole.dataset}:",
-                    f"the test cannot find a difference on so few {whole.unit}, however large it is.",
+                    f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
+                    f"{_alike(study, whole) if whole.unit == 'datasets' else ''}, however large it is.",
                 )
             )
     level_with = [
@@ -320,36 +324,42 @@ def leaderboard(study: Study) -> Section | None:
         return None
     whole = wholes[0]
     over = (
-        f"Mean over {whole.count} datasets, each counting alike; the small ticks are the means on each collection. "
+        f"Mean over {whole.dataset}{_alike(study, whole)}; the small ticks are the means on each of them. "
         if whole.unit == "datasets"
         else f"Mean over {whole.count:,} queries of {whole.dataset}. "
     )
     lead = (
         f"{over}A rank is a range: 1 + the systems that are better, to all less the systems that are worse. "
-        f"{'Systems that share a letter cannot be told apart. ' if any(s.letters for s in whole.standings) else ''}"
-        f"Verdicts: {study.family}."
-    )
+        f"{'Systems that share a letter are not separable. ' if any(s.letters for s in whole.standings) else ''}"
+    ).rstrip()
     if not study.pairwise:
-        lead += " Others are not compared with each other, so their ranks stay wide."
+        lead += f" Each is compared with {study.label(study.baseline)} alone, so the ranks of the others stay wide."
     lacking = [s for s in study.systems if study.standing(whole, s) is None]
     notes = (
-        (f"not on all datasets, so without a rank: {and_([study.label(s) for s in lacking])}",)
+        (f"not on all collections, so without a rank: {and_([study.label(s) for s in lacking])}",)
         if lacking
         else ()
     )
     return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
 
 
+def _alike(study: Study, whole: Comparison) -> str:
+    """How collections weigh in a mean over them."""
+    if whole.count == len(study.datasets):
+        return ", each counting alike"
+    return f", where those of one group count as one, {whole.count} in all"
+
+
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
-    """On how many datasets a system is better than the baseline, level with it, and worse."""
+    """On how many datasets a system is better than the baseline, not separable from it, and worse."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
-    return better, len(verdicts) - better - worse, worse
+    return better, len(verdicts) - better - worse - verdicts.count("-"), worse
 
 
 def standings_table(study: Study, whole: Comparison) -> Table:
     """The standings of a comparison with ranks and intervals, and verdicts against the baseline by dataset."""
-    lines = [["rank", "system", "mean", "95% interval", "tie groups", "better", "level", "worse"]]
+    lines = [["rank", "system", "mean", "95% interval", "tie groups", "better", "not separable", "worse"]]
     for one in whole.standings:
         ends = (
             "" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
@@ -373,7 +383,7 @@ def collections(study: Study) -> Section | None:
     bold = "best, or not separable from the best" if study.pairwise else "the highest"
     lead = (
         f"A tint says that the difference to {study.label(study.baseline)} is separable on these queries; its depth "
-        f"says how large it is. Without a tint the difference is not significant. Bold is {bold}. "
+        f"says how large it is. Bold is {bold}. "
         "Detectable is the smallest difference to the baseline that such queries show 8 times in 10."
     )
     grids = grids_marked(grid_tables(labelled_rows(study), labels={}), legend=False)
@@ -389,16 +399,18 @@ def against_baseline(study: Study) -> Section | None:
     """By how much each system is better or worse than the baseline, on each collection."""
     if len(study.systems) < 2:
         return None
-    charts = tuple(difference_chart(study.on(m), study.numbers) for m in study.measures if study.on(m))
+    charts = tuple(
+        difference_chart(own, study.numbers, [study.together[m, c.dataset] for c in own])
+        for m in study.measures
+        if (own := study.on(m))
+    )
     if not charts:
         return None
     name = study.label(study.baseline)
     lead = (
-        f"Difference to {name} with its 95% interval. Filled marks are separable from {name}, hollow ones are not "
-        f"({study.family})."
+        f"Difference to {name}. Thick bars are 95% intervals of one difference alone; thin ones hold for all "
+        f"comparisons together, as verdicts do. Filled marks are separable from {name}, hollow ones are not."
     )
-    if any(disagrees(pair) for m in study.measures for c in study.on(m) for pair in c.pairs):
-        lead += f" {ALONE[0].upper()}{ALONE[1:]}."
     shown = tuple(_labelled(study, c) for m in study.measures for c in study.on(m))
     tables, records = compare_tables(shown, long=True), (ResultSet("compare", shown),)
     return Section("baseline", f"Better or worse than {name}", lead, charts, tables, records=records)
@@ -481,11 +493,13 @@ def judged_rates(study: Study) -> Section | None:
         "lower share may be better than its score says. As Elastic's judge rate: of the documents returned, over the "
         "queries that are answered; the measure Judged@10 counts an unanswered query as 0."
     )
-    unlike = [(name, pair) for name in datasets if (pair := unlike_rates(study, name)) is not None]
-    notes = tuple(
-        f"{name}: {study.label(low)} {share(a)}, {study.label(high)} {share(b)}: the comparison of these is open"
-        for name, (low, a, high, b) in unlike
+    unlike = "; ".join(
+        f"{name} ({study.label(low)} {share(a)}, {study.label(high)} {share(b)})"
+        for name in datasets
+        if (pair := unlike_rates(study, name)) is not None
+        for low, a, high, b in [pair]
     )
+    notes = (f"Comparisons are open where judged shares lie far apart: {unlike}.",) if unlike else ()
     return Section("judged", "Judged rates", lead, (chart,), (judged_table(rates),), notes)
 
 
@@ -512,7 +526,8 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
         if finding.check == "score bounds" and finding.system
     }
     largest = sorted(study.datasets, key=lambda name: -study.query_count(name))
-    names = [d for d in largest if any((d, s) in numbers for s in study.systems)][:MOST_BOUND_COLLECTIONS]
+    found = [d for d in largest if any((d, label) in numbers for label in study.numbers.labels)]
+    names = found[:MOST_BOUND_COLLECTIONS]
     if not names:
         return None
     panels = tuple(
@@ -520,7 +535,7 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
             dataset,
             tuple(
                 Interval(of["score"], of["low"], of["high"], study.numbers.number(system))
-                if (of := numbers.get((dataset, system)))
+                if (of := numbers.get((dataset, study.label(system))))
                 else None
                 for system in study.systems
             ),
@@ -530,14 +545,13 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
     lines = [["collection", "system", str(HOLE), BEIR_HOLE, "least", "score", "most"]]
     lines += [
         [
-            *(d, study.label(s), *(share(of[name]) for name in (str(HOLE), BEIR_HOLE))),
+            *(d, label, *(share(of[name]) for name in (str(HOLE), BEIR_HOLE))),
             *(short_score(of[end]) for end in ("low", "score", "high")),
         ]
-        for (d, s), of in numbers.items()
-        if s in study.systems
+        for (d, label), of in numbers.items()
     ]
     turning = [
-        f"{one.subject}: {finding.statement}"
+        f"{one.subject} ({finding.statement.partition(' differ by')[0]})"
         for one in audits
         for finding in one.findings
         if finding.check == "score bounds" and not finding.system and finding.severity == "serious"
@@ -548,10 +562,24 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
         "first ten places, those with a document that was not judged for the query; BEIR's, to lay beside its table 4: "
         "those with a document that was judged for no query."
     )
-    chart = Intervals("Score bounds", "nDCG@10", study.numbers.labels, panels)
-    return Section(
-        "bounds", "Score bounds", lead, (chart,), (table_of(lines, right=None, keys=2),), tuple(turning)
+    notes = []
+    if turning:
+        notes.append(
+            "Unjudged documents may change the places of systems that the queries could tell apart: "
+            f"{'; '.join(turning)}."
+        )
+    if len(names) < len(found):
+        notes.append(
+            f"Drawn are the {len(names)} collections of most queries; the table has all {len(found)}."
+        )
+    if lacking := [name for name in study.datasets if name not in found]:
+        notes.append(f"Without bounds, as their documents or judgments are not here: {and_(lacking)}.")
+    title = "Score bounds: the least, as judged, the most"
+    chart = Intervals(
+        title, "nDCG@10", study.numbers.labels, panels, bar="from the least to the most", ends=True
     )
+    table = table_of(lines, right=None, keys=2)
+    return Section("bounds", "Score bounds", lead, (chart,), (table,), tuple(notes))
 
 
 # ----------
@@ -566,7 +594,8 @@ def findings(audits: Sequence[Audit]) -> Section | None:
     count = sum(len(one.findings) for one in audits)
     lead = (
         f"{counted(count, 'finding')} of {counted(len(ran), 'check')} on {counted(len(audits), 'subject')}. Wrong: a "
-        "number is not what it claims to be. Serious: conclusions may change. Caution: report it beside the number."
+        "number is not what it claims to be. Serious: conclusions may change. Caution: report it beside the number. "
+        "Notes are left out: weir audit FOLDER shows them."
     )
     above = [
         replace(one, findings=tuple(f for f in one.findings if f.severity != "note"))
@@ -575,15 +604,14 @@ def findings(audits: Sequence[Audit]) -> Section | None:
     ]
     all_above = [(AUDITED.index(f.severity), one.subject, f) for one in above for f in one.findings]
     all_above.sort(key=lambda finding: finding[0])
-    lines = [["severity", "check", "findings", "collections", "such as"]]
+    lines: list[list[str]] = [["what was found", "severity", "check", "findings", "collections"]]
     for check in dict.fromkeys(f.check for *_, f in all_above):
         own = [(subject, f) for _, subject, f in all_above if f.check == check]
         subject, worst = own[0]
         example = f"{subject}: {worst.statement.split('; ')[0]}"
-        lines.append([worst.severity, check, str(len(own)), str(len({name for name, _ in own})), example])
-    summary = table_of(lines, right=2, keys=2, tail=1) if above else sentences("No finding above a note.")
-    note = "notes are left out: weir audit FOLDER shows them"
-    return Section("audit", "Findings of the audit", lead, (), (summary,), (note,), audit_tables(above))
+        lines.append([example, worst.severity, check, str(len(own)), str(len({name for name, _ in own}))])
+    summary = table_of(lines, right=2, keys=3) if above else sentences("No finding above a note.")
+    return Section("audit", "Findings of the audit", lead, (), (summary,), (), audit_tables(above))
 
 
 def _with_documents(study: Study) -> list[str]:
@@ -593,7 +621,7 @@ def _with_documents(study: Study) -> list[str]:
 
 
 def overlap(study: Study) -> Section | None:
-    """What is alike among the collections: a heat map and a force map of shared words."""
+    """What is alike among the collections: a heat map of shared words."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -604,19 +632,16 @@ def overlap(study: Study) -> Section | None:
         alike[i, j] = alike[j, i] = np.nan_to_num(weighted_jaccard(shares[i], shares[j]))
     weights = tuple(map(tuple, alike.tolist()))
     hidden = tuple(tuple(None if i == j else w for j, w in enumerate(of)) for i, of in enumerate(weights))
-    charts = (
-        HeatMap("Weighted Jaccard index of words", tuple(names), tuple(names), hidden),
-        Network("Collections by shared words", tuple(names), weights),
-    )
+    chart = HeatMap("Weighted Jaccard index of words", tuple(names), tuple(names), hidden)
     lead = (
         "How far two collections use the same words equally often: 1 is the same shares of all words. Systems tend to "
-        "keep their order between collections that are alike. In the map, alike collections stand near each other."
+        "keep their order between collections that are alike."
     )
     lines = [
         ["collection", *names],
         *([n, *map(short_score, of)] for n, of in zip(names, weights, strict=True)),
     ]
-    return Section("overlap", "Overlap of collections", lead, charts, (table_of(lines),))
+    return Section("overlap", "Overlap of collections", lead, (chart,), (table_of(lines),))
 
 
 def lengths(study: Study) -> Section | None:
@@ -724,7 +749,7 @@ def language_models(study: Study) -> Section | None:
         "Language models",
         "What was asked, how answers were read, and what they cost.",
         (),
-        use_tables(uses),
+        use_tables([replace(use, system=study.label(use.system)) for use in uses]),
     )
 
 
@@ -742,13 +767,14 @@ def _enough_queries(study: Study) -> Question:
         counts = [study.query_count(name) for name in small]
         known = [spans[name] for name in small if name in spans]
         shown = (
-            f" show a difference of {coarse_score(min(low for low, _ in known))} to "
-            f"{coarse_score(max(up for _, up in known))}, or more,"
+            f"show a difference of {coarse_score(min(low for low, _ in known))} to "
+            f"{coarse_score(max(up for _, up in known))}, or more, 8 times in 10"
             if known
-            else " show large differences"
+            else "are so few that no difference is known that they show 8 times in 10"
         )
         who = small[0] if len(small) == 1 else f"{len(small)} collections"
-        parts.append(f"The {min(counts)} to {max(counts)} queries of {who}{shown} 8 times in 10.")
+        several = "" if min(counts) == max(counts) else f"{min(counts)} to "
+        parts.append(f"The {several}{max(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
         parts.append(
@@ -808,7 +834,7 @@ def _one_collection(study: Study) -> Question | None:
     text += f"({short_score(mean)})."
     if moved:
         text += f" Without {moved[0]} another system leads."
-    severity = "serious" if moved else "weakens"
+    severity = "serious" if moved else "caution"
     return Question(severity, "Does the average hold without one collection?",
                     Statement("No." if moved else "As an average.", text))  # fmt: skip
 
@@ -838,7 +864,7 @@ def _unjudged(study: Study) -> Question | None:
         name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
         everywhere = len(unlike) == len(study.datasets)
         head = "Perhaps." if everywhere else f"Perhaps on {counted(len(unlike), 'collection')}."
-        severity, text = "weakens", (
+        severity, text = "caution", (
             f"On {name}, {share(a)} of the first ten are judged for {study.label(low)} and {share(b)} for "
             f"{study.label(high)}; the rest count as not relevant."
         )  # fmt: skip
@@ -864,7 +890,7 @@ def _ties(study: Study) -> Question | None:
         f"{study.label(most.system)} on {most.dataset}: tied scores let {most.movable} of {most.queries} queries move; "
         f"{most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}, the widest."
     )
-    severity, head = ("weakens", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
+    severity, head = ("caution", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
     return Question(severity, question, Statement(head, text), "weir eval --ties bounds")
 
 
@@ -894,7 +920,7 @@ def _family(study: Study) -> Question | None:
         f"among all {mine.comparisons} ({probability(mine.adjusted)}). This page counts all pairs."
     )
     return Question(
-        "weakens",
+        "caution",
         question,
         Statement({1: "Once.", 2: "Twice."}.get(len(differing), f"{len(differing)} times."), text),
         "weir compare --baseline",
@@ -938,7 +964,7 @@ def _costs(study: Study) -> Question | None:
             f" {counted(len(marked), 'time')} leave out work that was stored before; the table marks them."
         )
     text += left_out
-    severity = "weakens" if len(machines) > 1 else "note" if marked or untimed else "checked"
+    severity = "caution" if len(machines) > 1 else "note" if marked or untimed else "checked"
     return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
@@ -950,7 +976,13 @@ def _training(study: Study) -> Question | None:
         return None
     question = "Was a model trained on these data?"
     hits = [(s, name) for s, names in trained.items() for name in names if name in study.datasets]
-    parts = [f"{study.label(s)} was trained on {and_(names)}." for s, names in list(trained.items())[:3]]
+    alike = dict[tuple[str, ...], list[str]]()
+    for s, names in trained.items():
+        alike.setdefault(tuple(names), []).append(study.label(s))
+    parts = [
+        f"{and_(who[:3])} {'was' if len(who) == 1 else 'were'} trained on {and_(names)}."
+        for names, who in list(alike.items())[:3]
+    ]
     if unknown:
         parts.append(f"What {and_(unknown[:3])} was trained on is not recorded.")
     parts.append("The audit finds test queries in training data that are here.")
@@ -961,7 +993,7 @@ def _training(study: Study) -> Question | None:
         if unknown
         else "No."
     )
-    severity = "weakens" if hits else "note" if unknown else "checked"
+    severity = "caution" if hits else "note" if unknown else "checked"
     return Question(severity, question, Statement(head, " ".join(parts)), "weir audit --training")
 
 
@@ -982,7 +1014,7 @@ def _answered(study: Study) -> Question:
         f"which score 0; {counted(len(unanswered), 'cell')} in all."
     )
     return Question(
-        "weakens" if portion > 0.02 else "note",
+        "caution" if portion > 0.02 else "note",
         question,
         Statement("Nearly." if portion < 0.1 else "No.", text),
     )
@@ -1000,7 +1032,7 @@ def _seed(study: Study) -> Question:
     if services:
         names = and_(list(dict.fromkeys(services))[:3])
         return Question(
-            "weakens",
+            "caution",
             question,
             Statement("Not known.", f"Answers of a service, by {names}, were asked for once.{tests}"),
         )
@@ -1054,7 +1086,7 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
             )
             continue
         first = findings_of[0]
-        severity = "serious" if first.severity in ("wrong", "serious") else "weakens"
+        severity = "serious" if first.severity in ("wrong", "serious") else "caution"
         questions.append(
             Question(
                 severity,
@@ -1128,7 +1160,7 @@ def reproduce(study: Study) -> Section:
         )
     keys = [["dataset", "system", "key of the ranking", "made"]]
     keys += [
-        [c.dataset, study.label(c.system), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
+        [c.dataset, study.label(c.label), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
         for c in study.cells
     ]
     seconds = search_seconds(study.cells)

@@ -490,7 +490,7 @@ def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
     lead = (
         f"Every score by {site.measure} was computed again from rankings. A rank is a range: a system is above another "
         "one if it is better across the collections of the filter that both have, two at least, or on the only one "
-        "(permutation tests, Holm over all pairs), as weir compare says. Better, level and worse count single "
+        "(permutation tests, Holm over all pairs), as weir compare says. Better, not separable and worse count single "
         "collections, whose verdicts are corrected within each alone. A mean stands only where a system has every "
         "collection of the filter. Equal rankings are one system, whatever it is called."
     )
@@ -513,13 +513,22 @@ def _board(board: Board, provenance: Mapping[str, dict[str, str]]) -> str:
     rows = [
         _cell(_range(one.best, one.worst), value=one.best)
         + _name(one.system, f"systems/{slug(one.system)}.html")
-        + _cell(f"{one.there} of {len(board.datasets)}", True)
-        + "".join(_cell(str(count), True) for count in (one.better, one.level, one.worse))
         + _cell("–" if one.mean is None else short_score(one.mean), True, one.mean)
+        + "".join(_cell(str(count), True) for count in (one.better, one.level, one.worse))
+        + _cell(f"{one.there} of {len(board.datasets)}", True)
         + _cell(f"<code>{provenance[one.system]['content'][:12]}</code>")
         for one in board.places
     ]
-    head = ("rank", "system", "collections", "better", "level", "worse", "mean", "content of the pack")
+    head = (
+        "rank",
+        "system",
+        "mean",
+        "better",
+        "not separable",
+        "worse",
+        "collections",
+        "content of the pack",
+    )
     return _table(
         board.filter, head, rows, "weir-grid weir-ranks", f"{board.filter}: {', '.join(board.datasets)}"
     )

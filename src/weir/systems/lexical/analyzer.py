@@ -366,6 +366,7 @@ POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
 
 
 OWN_VERSION_PREFIX = "own, version "
+_installed_version = cache(metadata.version)  # which takes a millisecond
 
 
 @dataclass(frozen=True)
@@ -460,7 +461,7 @@ class Analyzer:
             described["dropped"] = " ".join(sorted(self.dropped))
         if self.stemmer is not None:
             try:
-                described["stemmer"] = f"{self.stemmer}, PyStemmer {metadata.version('PyStemmer')}"
+                described["stemmer"] = f"{self.stemmer}, PyStemmer {_installed_version('PyStemmer')}"
             except metadata.PackageNotFoundError:
                 described["stemmer"] = f"{self.stemmer}, PyStemmer not installed"
         # str.lower, str.split and the classes of `re` are those of the running Python.

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from weir.core.corpus import Corpus
 from weir.core.rounding import share
@@ -52,24 +53,24 @@ COMMON_SHARE = 0.08
 """Share of words that are common ones of a language, from which texts are taken to be in it."""
 TIMES_MORE = 1.5
 """As many times more common words than English has another language that is told."""
-SAMPLED, PIECES, TEXT_LETTERS = 200, 20, 1000
+SAMPLED, PIECES, TEXT_LETTERS = 30, 10, 400
 """Texts that are looked at, from how many places of a collection, and how much of each."""
 _LETTERS = {name: re.compile(f"[{letters}]") for name, letters in SCRIPTS.items()}
 _COMMON = {name: frozenset(words.split()) for name, words in WORDS.items()}
-_LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
+_ACCENTED = re.compile("[\u00df-\u024f\u1e00-\u1eff]")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True)
 class Language:
-    """The language of some texts.
-
-    evidence: what told it; analyzer: the one that suits it. A script of many languages has the name of one of them.
-    """
+    """Name the language of some texts; a script of many languages has the name of one of them."""
 
     name: str
     evidence: str
+    """By which it was told."""
     analyzer: str
+    """The one that suits it."""
 
     @property
     def title(self) -> str:
@@ -87,9 +88,10 @@ class Language:
 def language_of(texts: Iterable[str]) -> Language | None:
     """The language of texts; None where too few of their letters or words tell it."""
     joined = " ".join(texts).lower()
-    by_script = {name: len(pattern.findall(joined)) for name, pattern in _LETTERS.items()}
+    beyond = "".join(_BEYOND_ASCII.findall(joined))
+    by_script = {name: len(pattern.findall(beyond)) for name, pattern in _LETTERS.items()}
     foreign = sum(by_script.values())
-    letters = foreign + len(_LATIN.findall(joined))
+    letters = foreign + len(_ACCENTED.findall(beyond)) + sum(map(joined.count, ascii_lowercase))
     script = max(by_script, key=lambda name: by_script[name])
     if letters and by_script[script] > MOST_LETTERS * letters:
         if script == "arabic" and re.search("[\u067e\u0686\u0698\u06a9\u06af\u06cc]", joined):
