@@ -280,7 +280,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         statements.append(
             Statement(
                 f"{size.capitalize()} on {counted(len(small), 'small collection')}:",
-                f"they have {min(map(study.query_count, small))} to {max(map(study.query_count, small))} queries.",
+                f"they have {_from_to(list(map(study.query_count, small)))} queries.",
             )
         )
     return tuple(statements[:MOST_SENTENCES])
@@ -339,6 +339,11 @@ def leaderboard(study: Study) -> Section | None:
         else ()
     )
     return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
+
+
+def _from_to(counts: Sequence[int]) -> str:
+    """The least and the greatest of some counts, one number where they are the same."""
+    return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
 def _alike(study: Study, whole: Comparison) -> str:
@@ -766,8 +771,7 @@ def _enough_queries(study: Study) -> Question:
             else "are so few that no difference is known that they show 8 times in 10"
         )
         who = small[0] if len(small) == 1 else f"{len(small)} collections"
-        several = "" if min(counts) == max(counts) else f"{min(counts)} to "
-        parts.append(f"The {several}{max(counts)} queries of {who} {shown}.")
+        parts.append(f"The {_from_to(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
         parts.append(
