@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -134,11 +135,17 @@ def lede(study: Study) -> str:
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = and_(names) if len(names) <= 4 else f"{len(names)} collections"
+    lacking = sum(math.isnan(row.low) for row in study.cell_rows)
+    means = (
+        f"All but {counted(lacking, 'mean')} on a collection have"
+        if lacking
+        else "Every mean on a collection has"
+    )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
     verb = "system answered" if len(study.systems) == 1 else "systems answered"
     return (
         f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
-        f"Every mean has a 95% interval. {verdicts}".strip()
+        f"{means} a 95% interval. {verdicts}".strip()
     )
 
 
