@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import types
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ try:
     import weir
     from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
     from weir.cli.main import weir as weir_command
+    from weir.experiment.published import comparable, published, publisher_of
     from weir.measures import MEASURES
     from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
     from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
@@ -283,6 +285,39 @@ def _parameters(found: Callable[..., object]) -> str:
     return f"({', '.join(several)})"
 
 
+def published_page() -> str:
+    """Which system is compared with which published scores, and how many there are."""
+    every, claims = published(), comparable()
+    by_publisher = Counter(publisher_of(score.model).name for score in every)
+    compared = Counter(publisher_of(score.model).name for score in claims)
+    models: dict[str, dict[str, int]] = {}
+    for score, system in claims.items():
+        if not system.startswith("run("):
+            of = models.setdefault(system, {})
+            of[score.model] = of.get(score.model, 0) + 1
+    files = sum(system.startswith("run(") for system in claims.values())
+    lines = [
+        "# Systems of published scores",
+        "",
+        f"Made from the code by `make docs`. Of {len(every):,} [published scores](published.md) {len(claims):,} are",
+        "those of a system below, on a collection that Weir knows.",
+        "",
+        "| by | scores | compared by a system |",
+        "|---|---:|---:|",
+        *(f"| {name} | {count:,} | {compared[name]:,} |" for name, count in by_publisher.most_common()),
+        "",
+        "A model may have its name here or the hub's, and run on any engine. With another precision, length, prompt or",
+        "store it is another system and claims nothing. A rank file of BIRCO's authors is its own row, such as",
+        f'`run("e5_rank.pickle")` ({files:,} scores).',
+        "",
+        "| system | published as | scores |",
+        "|---|---|---:|",
+    ]
+    for system, of in sorted(models.items()):
+        lines.append(f"| `{system}` | {'; '.join(of)} | {sum(of.values()):,} |")
+    return "\n".join([*lines, ""])
+
+
 def speed_picture() -> str:
     """The front page's bar charts, drawn from the latest records of two benchmarks."""
     results = DOCS.parent / "benchmarks" / "results"
@@ -426,6 +461,7 @@ PAGES = {
     "systems.md": systems_page,
     "commands.md": commands_page,
     "api.md": api_page,
+    "published-systems.md": published_page,
     "speed.svg": speed_picture,
     "help.svg": help_picture,
 }

@@ -30,6 +30,7 @@ from weir.api.results_folder import plan as plan
 from weir.api.results_folder import published as published
 from weir.api.results_folder import reproduce as reproduce
 from weir.api.results_folder import results as results
+from weir.api.results_folder import results_beside as results_beside
 from weir.api.results_folder import verify as verify
 from weir.core.corpus import Corpus as Corpus
 from weir.core.corpus import Queries as Queries

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +16,7 @@ from tests.unit.imports import imported, lines, written
 
 import weir
 from weir.core.qrels import Qrels
-from weir.errors import FormatError, WeirError
+from weir.errors import FormatError, LossWarning, WeirError
 from weir.files.label_files import read_raters
 from weir.files.runs import read_run
 from weir.plugins.importing import import_files
@@ -61,15 +64,16 @@ def refused(tmp_path, name, text, said, **options):
 @given(
     rows=ROWS, head=st.sampled_from([("query_id", "doc_id", "grade"), ("Query ID", "Doc-Id", "Relevance")])
 )
-@pytest.mark.parametrize("name", ["j.csv", "j.jsonl", "qrels.json"])
+@pytest.mark.parametrize("name", ["j.csv", "j.tsv", "j.jsonl", "qrels.json"])
 def test_identifiers_are_kept_byte_for_byte_by_eval_and_import(name, rows, head, tmp_path):
     said: dict[str, dict[str, int]] = {}
     for query, doc, grade in rows:
         said.setdefault(query, {})[doc] = grade
     path, table = tmp_path / name, io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([head, *rows])
+    mark = "\t" if name == "j.tsv" else ","
+    csv.writer(table, delimiter=mark, lineterminator="\n").writerows([head, *rows])
     objects = lines(*(dict(zip(head, row, strict=True)) for row in rows))
-    path.write_text({"j.csv": table.getvalue(), "j.jsonl": objects, "qrels.json": json.dumps(said)}[name])
+    path.write_text({"j.jsonl": objects, "qrels.json": json.dumps(said)}.get(name, table.getvalue()))
     report = imported(tmp_path, name, path.read_text())
     assert "not imported" not in report.lines()[0]
     assert Qrels.load(path).to_dict() == said == written(tmp_path / "out")[1]
@@ -122,6 +126,15 @@ def test_a_row_with_a_blank_grade_does_not_get_grade_1(tmp_path):
         ("set()", []),
         ("[b'a']", None),
         ("d1+d2", None),
+        ("Counter({'a': 1})", ["a"]),
+        ("OrderedDict([('a', 1)])", None),
+        ("defaultdict(<class 'int'>, {'a': 1})", None),
+        ("doc-a doc-b", None),
+        ("a.pdf b.pdf", None),
+        ("https://a.b/c, https://a.b/d", None),
+        ("d1<br>d2", None),
+        ("user-guide/user-manual.md", ["user-guide/user-manual.md"]),
+        ("The Art of War", ["The Art of War"]),
         ("d1；d2", None),
         ("d1 • d2", None),
     ],
@@ -193,6 +206,104 @@ def test_two_identifiers_in_a_folder_and_a_text_that_stands_elsewhere_are_refuse
         weir.load(tmp_path).corpus  # noqa: B018  the first use reads it
     rows = lines({"id": "a", "text": None, "body": "a dam"}, {"id": "b", "text": "b", "body": "c"})
     refused(tmp_path, "c.jsonl", rows, "line 1: no 'text', but 'body'", as_kind="corpus")
+
+
+GRADED = {
+    "a document as an object beside the grade": {"doc": {"id": "a", "text": "x"}, "relevance": 0},
+    "a list of documents as objects": {"relevant": [{"id": "a"}], "grade": 0},
+    "grades by document beside objects": {"relevant": [{"id": "a"}], "grades": {"a": 0}},
+    "grades in a list of the same length": {"doc_ids": ["a"], "grades": [0]},
+    "a list of another length": {"doc_ids": ["a"], "grades": [0, 1]},
+}
+
+
+@pytest.mark.parametrize("case", GRADED)
+def test_a_grade_beside_documents_is_theirs(case, tmp_path):
+    row = lines({"query_id": "q", "query": "a b", **GRADED[case]})
+    if case == "a list of another length":
+        refused(tmp_path, "g.jsonl", row, r"the grade '\[0, 1\]' is no finite number")
+    else:
+        imported(tmp_path, "g.jsonl", row)
+        assert written(tmp_path / "out")[1] == {"q": {"a": 0}}
+
+
+def test_scores_in_a_list_are_held_against_the_order_of_the_documents(tmp_path):
+    row = {"query": "red shoes", "retrieved_ids": ["a", "b"], "scores": [0.2, 0.9]}
+    report = imported(tmp_path, "g.jsonl", lines(row))
+    assert "scores rise from rank to rank" in report.lines()[2]
+
+
+@pytest.mark.parametrize("column", ["label", "rank", "score"])
+def test_what_stands_beside_queries_alone_is_kept(column, tmp_path):
+    imported(tmp_path, "g.jsonl", lines({"query": "red shoes", column: 3}))
+    (row,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(row)["metadata"] == {column: 3}
+
+
+def test_members_of_a_list_that_name_nothing_are_told(tmp_path):
+    report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "relevant": ["a", "NA", None]}))
+    assert "columns not imported: 'NA' in relevant (1), '' in relevant (1)" in report.lines()[0]
+
+
+PARQUET = {
+    "maps": pa.array([[("a", 1), ("b", 0)]], pa.map_(pa.string(), pa.int64())),
+    "structs with absent fields": pa.array([{"a": 1, "b": 0}, {"c": 1}])[:1],
+    "objects": pa.array([[{"id": "a", "grade": 1}, {"id": "b", "grade": 0}]]),
+    "bytes": pa.array([{"a": 1, "b": 0}]),
+}
+
+
+@pytest.mark.parametrize("case", PARQUET)
+def test_nested_and_binary_values_of_parquet_are_those_of_json(case, tmp_path):
+    query = pa.array([b"q" if case == "bytes" else "q"])
+    pq.write_table(pa.table({"query_id": query, "relevant": PARQUET[case]}), tmp_path / "g.parquet")
+    import_files(tmp_path / "g.parquet", tmp_path / "out")
+    assert written(tmp_path / "out")[1] == {"q": {"a": 1, "b": 0}}
+
+
+def test_decimals_of_parquet_are_numbers(tmp_path):
+    table = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [Decimal("0.10"), Decimal("0.30")]}
+    pq.write_table(pa.table(table), tmp_path / "r.parquet")
+    import_files(tmp_path / "r.parquet", tmp_path / "out")
+    assert written(tmp_path / "out")[2] == {"r": {"q": {"b": 0.3, "a": 0.1}}}
+
+
+@pytest.mark.parametrize("number", ["1_0", "٣", "１", "0x1", "inf"])
+def test_eval_and_import_know_the_same_numbers(number, tmp_path):
+    text = f"query_id,doc_id,grade\nq,a,{number}\n"
+    refused(tmp_path, "g.csv", text, "is no finite number")
+    with pytest.raises(FormatError, match="expected a finite number"):
+        Qrels.load(tmp_path / "g.csv")
+
+
+@pytest.mark.parametrize("name", ["a\u00a0b", "東京\u3000駅", "a\x1cb"])
+@pytest.mark.parametrize("mark", [" ", "\t"])
+def test_other_white_space_is_part_of_identifiers_in_lines(name, mark, tmp_path):
+    text = mark.join(["q", "0", name, "1"]) + "\n"
+    imported(tmp_path, "g.txt", text)
+    assert written(tmp_path / "out")[1] == Qrels.load(tmp_path / "g.txt").to_dict() == {"q": {name: 1}}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("r.csv", "run-scores"), ("r.txt", "run")])
+def test_the_way_that_a_refusal_names_reads_the_file(name, kind, tmp_path):
+    head = "query_id,doc_id,score\n" if name == "r.txt" else ""
+    imported(tmp_path, name, f'{head}q,"a,b",0.5\nq,c,0.7\n', as_kind=kind)
+    assert written(tmp_path / "out")[2] == {"r": {"q": {"c": 0.7, "a,b": 0.5}}}
+
+
+def test_counts_of_clicks_are_whole_and_clicks_are_yes_or_no(tmp_path):
+    refused(
+        tmp_path, "c.csv", "query;url;clicks;impressions\nred;a;1.200;3.000\n", "no. a whole number|whole"
+    )
+    table = "query,url,clicked\n" + "".join(f"red,a,{word}\n" for word in ["yes", "no"] * 10)
+    imported(tmp_path, "c.csv", table)
+    assert "10 clicks of 20 impressions" in (tmp_path / "out" / "import.json").read_text()
+
+
+def test_raters_whose_labels_cannot_be_read_are_named(tmp_path):
+    table = 'query_id,doc_id,Ann,Bob,Cat\nq,a,"1,0",1,1\nq,b,"0,0",0,1\n'
+    with pytest.warns(LossWarning, match="no labels are read from Ann"):
+        assert read_raters(write(tmp_path / "t.csv", table)).keys() == {"Bob", "Cat"}
 
 
 FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}

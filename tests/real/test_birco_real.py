@@ -6,6 +6,7 @@ import ast
 import csv
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,20 @@ def test_every_rank_pickle_is_the_json_beside_it_and_scores_as_the_official_prog
                 pytest.approx(figure["boot_mean"], abs=1e-15),
                 pytest.approx(figure["boot_std"], abs=1e-15),
             )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["relic", "wtb"])
+def test_every_rank_file_reproduces_its_published_row(birco, home, tmp_path, name):
+    entry = catalogue.get(f"birco-{name}")
+    shutil.copytree(birco / "beir" / name, entry.path)
+    files = sorted((birco / "pickles" / "ranks" / name).glob("*.pickle"))
+    measures = [{"MRR@10": "RR@10", "MAP": "AP"}.get(measure, measure) for measure in MEASURES]
+    systems = [f'run("{path}")' for path in files]
+    weir.benchmark(entry.name, systems, measures, out=tmp_path / "results")
+    checks = weir.reproduce(tmp_path / "results")
+    assert {check.outcome for check in checks} == {"reproduced"}
+    assert len(checks) == len(published(entry.name)) == len(MEASURES) * len(files)
 
 
 def test_the_test_set_is_a_collection_with_pools_of_candidates(birco, tmp_path, monkeypatch):

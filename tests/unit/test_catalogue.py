@@ -126,7 +126,8 @@ def test_a_collection_without_an_archive_is_asked_of_its_copies_alone(
     entry = replace(catalogue.get("birco-wtb"), copies=("hf:nobody/nothing",))
     monkeypatch.setattr(catalogue, "get", lambda _: entry)
     with pytest.raises(
-        DownloadError, match=r"birco-wtb is not on this machine; get it with: weir data fetch birco-wtb$"
+        DownloadError,
+        match=r"birco-wtb is not on this machine; get it with: weir data fetch birco-wtb, or weir run --fetch$",
     ):
         load("birco-wtb")
     with pytest.raises(DownloadError, match=r"^hf:nobody/nothing is not on this machine"):

@@ -45,7 +45,8 @@ def test_every_card_is_whole():
         assert entry.hub.count("/") == 1, entry.name
         assert entry.source, entry.name
         assert (entry.pooling is not None) == (entry.kind in {"dense", "sparse"}), entry.name
-        assert 0 < entry.max_query <= entry.max_document, entry.name
+        left = (entry.max_query, entry.max_document) == (0, 0)  # to the files
+        assert left or 0 < entry.max_query <= entry.max_document, entry.name
     assert len({c.hub for c in cards()}) == len(cards())
 
 

@@ -19,6 +19,7 @@ from weir.datasets.fetch import content_of, fetch
 from weir.errors import DownloadError, DownloadWarning
 from weir.files import downloads as hub_files
 from weir.files import downloads as net
+from weir.settings import settings
 
 DOCUMENTS = [{"_id": f"d{n}", "title": f"Weir {n}", "text": f"a weir  of {n} metres\n"} for n in range(9)]
 QUERIES = [{"_id": "q1", "text": "weir of 1 metre"}, {"_id": "q2", "text": "weir of 2 metres"}]
@@ -122,6 +123,39 @@ def test_the_first_source_is_enough(hosts, capsys):
     assert main(["data", "fetch", "-q", "scifact"]) == 0
     assert capsys.readouterr().out == "scifact: 9 documents, 2 queries\n"
     assert hub.paths() == ["/datasets/zips/resolve/main/scifact.zip"]
+
+
+def test_a_run_fetches_what_is_not_here_where_it_may(hosts, capsys, home, monkeypatch, tmp_path):
+    """With --fetch, from a mirror where one is named, with the same checks; without, one line says what to do."""
+    hub, _ = hosts
+    run = ["run", "-q", "-d", "scifact:test", "-s", "bm25", "-m", "nDCG@10", "-o", str(tmp_path / "results")]
+    assert main(run) == 2
+    told = capsys.readouterr().err.rstrip("\n")
+    assert (
+        told
+        == "weir: scifact is not on this machine; get it with: weir data fetch scifact (0.0 MB), or weir run --fetch"
+    )
+    assert hub.paths() == []
+    monkeypatch.setenv("WEIR_MIRROR", f"{hub.url}/datasets/zips/resolve/main")
+    settings.cache_clear()
+    assert main([*run, "--fetch"]) == 0
+    assert "2/2" in capsys.readouterr().out
+    assert hub.paths() == ["/datasets/zips/resolve/main/scifact.zip"]
+    assert main([*run, "--fetch", "-s", "rm3"]) == 0  # what is here is not asked for again
+    assert len(hub.paths()) == 1
+
+
+def test_a_run_takes_no_damaged_archive(hosts, capsys, monkeypatch, tmp_path):
+    hub, entry = hosts
+    hub.spoiled.add("scifact.zip")
+    put(monkeypatch, entry, copies=())
+    run = ["run", "-q", "--fetch", "-d", "scifact", "-s", "bm25", "-o", str(tmp_path / "results")]
+    assert main(run) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "published is md5:" in told
+    assert f"without a network copy its folder from another machine to {entry.path}" in told
+    assert not entry.here
 
 
 def test_no_source_is_one_line_with_every_reason(hosts, monkeypatch, capsys):

@@ -58,6 +58,7 @@ WRITERS = {
     "plan --sbatch": "plan -d brook-questions -s bm25 --sbatch {}",
     "report --out": "report results --no-audit -q -o {}",
     "study cite --out": "study cite results -o {}",
+    "study reproduce --page": "study reproduce results --page {}",
     "submit pack --out": "submit pack results -o {}",
     "study conform --save": "study conform --group ideal-and-cut --answers answers.json --save {}",
 }

@@ -6,8 +6,19 @@ import pytest
 
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
-from weir.experiment.published import PublishedScore, claimant, claimed, model_named, published, publisher_of
+from weir.experiment.published import (
+    PublishedScore,
+    Reported,
+    claimant,
+    claimed,
+    comparable,
+    model_named,
+    published,
+    publisher_of,
+    reported,
+)
 from weir.measures import parse_measure
+from weir.models.checkpoints import cards
 from weir.systems import SYSTEMS, parse_system
 
 KNOWN = [
@@ -106,8 +117,86 @@ def test_claims_name_models_that_are_there_and_systems_that_print_so():
     anserini = ("BM25 multifield [Anserini]", "BM25 multifield [Pyserini 2CR]")
     assert claimed('bm25("lucene-multifield")', "arguana") == anserini
     assert claimed("bm25(k1=2.0)", "scifact") == ()
-    assert claimant("TAS-B [BEIR paper]") is None
+    assert claimant("GenQ [BEIR paper]") is None
     assert "bm25" in SYSTEMS
+
+
+def test_the_card_of_a_model_names_its_published_scores_and_none_of_another_model():
+    mteb = "sentence-transformers/all-mpnet-base-v2 [MTEB]"
+    for system in (
+        'dense("mpnet")',
+        'dense("sentence-transformers/all-mpnet-base-v2")',
+        'dense("mpnet", engine="torch", batch_tokens=8)',
+    ):
+        assert claimed(system, "scifact") == (mteb,)
+    others = ('dense("mpnet", dtype="int8")', 'dense("mpnet", max_length=128)', 'dense("mpnet#int8")')
+    for other in (*others, 'dense("mpnet", query_prompt="query: ")', 'splade("mpnet")'):
+        assert claimed(other, "scifact") == ()
+    assert claimed('dense("gte-base-en#fp32")', "scifact") == ("Alibaba-NLP/gte-base-en-v1.5 [MTEB]",)
+    assert claimed('dense("intfloat/e5-base")', "scifact") == ()  # the first version
+    assert claimed('dense("e5-base")', "scifact") == ("intfloat/e5-base-v2 [MTEB]",)
+    assert "Contriever-msmarco [Pyserini 2CR]" not in claimed('dense("contriever")', "scifact")
+    assert claimed('splade("splade")', "scifact") == ()  # the published weights are whole numbers
+    assert "SPLADE++ ED [Pyserini 2CR]" in claimed('splade("splade", quantised=True)', "scifact")
+    assert claimed("my system of 'mine'", "scifact") == ()
+
+
+def test_a_fusion_claims_by_its_parts_whatever_names_them():
+    model = "RRF (BM25+BGE, k=60, depth 1000) [Anserini fusion]"
+    assert claimed('rrf(bm25, dense("BAAI/bge-base-en-v1.5"))', "scifact") == (model,)
+    assert claimed('rrf(bm25, dense("bge-base"), k=10)', "scifact") == ()
+    assert claimed('rrf(bm25, dense("bge-base"))', "arguana") == ()  # its queries are documents
+    assert claimed('dense("contriever")', "webis-touche2020") == (
+        "Contriever [Pyserini 2CR]",
+    )  # by today's judgments
+
+
+def test_what_a_checkpoint_is_called_is_what_its_scores_are_called():
+    """Where a publisher calls a model as the hub does, the card is that very checkpoint's."""
+    for card in cards():
+        for model in card.published:
+            name, _, publisher = model.rpartition(" [")
+            assert published(model=model), model
+            assert "/" not in name or name == card.hub
+            assert publisher.rstrip("]") != "MTEB" or name == card.hub
+            assert claimant(model) == f'{card.system}("{card.name}")'
+
+
+def test_no_published_model_is_claimed_twice_and_every_claim_is_a_system():
+    claims = [(claimant(score.model), score.model) for score in comparable()]
+    for system in {system for system, _ in claims if system is not None}:
+        assert str(parse_system(system)) == system
+    claimed_by: dict[str, set[str]] = {}
+    for score, system in comparable().items():
+        claimed_by.setdefault(score.model, set()).add(system)
+    assert {
+        model: systems for model, systems in claimed_by.items() if len(systems) > 1 and "[BIRCO]" not in model
+    } == {}
+
+
+def test_a_rank_file_of_birco_is_its_published_row():
+    model = "GPT-4 (gpt-4-0613), scoring +O [BIRCO]"
+    for path in ("GPT-4_score_O.pickle", "ranks/relic/GPT-4_score_O.json"):
+        assert claimed(f'run("{path}")', "birco-relic") == (model,)
+    assert claimed('run("GPT-4_score_O.pickle")', "relic") == ()
+    assert claimed('run("GPT-4_score.pickle")', "birco-relic") == ()
+    # One file of a model is misspelt, on one collection.
+    assert claimed('run("Rrankgpt_llama7b.pickle")', "birco-wtb") == (
+        "LLaMA2-chat 7B, listwise ranking [BIRCO]",
+    )
+
+
+def test_copies_and_splits_are_known_by_the_names_that_scores_have():
+    assert reported("hf:mteb/scifact@d56462d0", "test") == Reported("scifact", "test", 300)
+    assert reported("hf:mteb/scifact", "train") == Reported("scifact", "train", None)
+    assert reported("msmarco", "test") == Reported("trec-dl-2019", "test", 43)
+    assert reported("msmarco", "dev").dataset == "msmarco"
+    assert reported("trec-dl-2020", "test").queries == 54
+    assert reported("hf:mteb/webis-touche2020-v3", "test").dataset == "webis-touche2020-v3"
+    assert (
+        reported("hf:mteb/BIRCO-Relic-Test", "test").dataset == "hf:mteb/BIRCO-Relic-Test"
+    )  # no pools there
+    assert reported("shop", "test") == Reported("shop", "test", None)
 
 
 def test_publishers_have_the_rules_that_are_documented():

@@ -140,6 +140,14 @@ def test_swapped_ranks_and_scores_are_refused(tmp_path, rows):
         weir.import_files(path, tmp_path / "out")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_swapped_columns_of_tables_are_refused_by_eval_and_import(tmp_path, suffix):
+    path = written(tmp_path, suffix, [(q, d, 9.5 - rank, rank) for q, d, rank, _ in DISTANCES])
+    for read in (read_run, lambda run: weir.import_files(run, tmp_path / "out")):
+        with pytest.raises(FormatError, match="scores in the place of ranks"):
+            read(path)
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -249,6 +249,38 @@ def test_a_notebook_shows_conclusions_and_charts_and_folds_the_rest(made):
     ]
 
 
+def test_intervals_that_hold_together_are_students_at_bonferronis_level(made):
+    """By scipy; they stand in the chart about those of one difference alone, which `weir compare` shows."""
+    stats = pytest.importorskip("scipy.stats", reason="needs the `run` extra (scipy)")
+    study = made.study
+    [chart] = [
+        one
+        for section in made.sections
+        if section.name == "baseline"
+        for one in section.charts
+        if one.axis == "difference of nDCG@10"
+    ]
+    scores = {(cell.dataset, cell.label): cell.values() for cell in study.cells}
+    count = max(pair.comparisons for one in study.comparisons for pair in one.pairs)
+    seen = 0
+    for panel in chart.panels:
+        system = next(name for name in study.systems if study.label(name) == panel.title)
+        for dataset, one in zip(chart.rows, panel.intervals, strict=True):
+            if one is None or one.together is None:
+                continue
+            base = scores[dataset, study.baseline]
+            ours = scores[dataset, system].of("nDCG@10")[
+                scores[dataset, system].queries.codes(base.queries.strings)
+            ]
+            gaps = ours - base.of("nDCG@10")
+            low, high = stats.t.interval(1 - 0.05 / count, len(gaps) - 1, gaps.mean(), stats.sem(gaps))
+            assert one.together == pytest.approx((max(low, -1), min(high, 1)), abs=1e-9)
+            assert one.together[0] <= one.low <= one.value <= one.high <= one.together[1]
+            seen += 1
+    assert seen >= 2
+    assert "hold for all comparisons together" in next(s.lead for s in made.sections if s.name == "baseline")
+
+
 def test_an_excerpt_ends_at_a_word():
     assert excerpt("one two three", 13) == "one two three"
     assert excerpt("one two three", 12) == "one two…"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from weir.cli import main
 from weir.datasets.load import load
 from weir.experiment.published import published
 from weir.experiment.reproduce import reproduce
-from weir.experiment.results import open_cell
+from weir.experiment.reproductions import reproduction_tables, run_words
+from weir.experiment.results import finished_cells, open_cell
 from weir.settings import settings
 
 SYSTEM = MANIFEST["system"]
@@ -38,6 +41,41 @@ def test_what_agrees_to_the_printed_digits_is_reproduced(tmp_path):
     assert found["AP", None].outcome == "not published"
 
 
+def test_what_others_published_is_told_from_what_nobody_did(tmp_path, capsys):
+    cell(tmp_path, "a", {"nDCG@10": 0.6789, "AP": 0.6, "R@10": 0.7}, system="bm25(k1=7.0)")
+    outcomes = {c.measure: c.outcome for c in reproduce(tmp_path)}
+    assert outcomes == {"nDCG@10": "not claimed", "R@10": "not claimed", "AP": "not published"}
+    assert main(["study", "reproduce", str(tmp_path)]) == 0
+    told = (
+        "0 off, 2 published, not claimed (--published MODEL says what a system is), 1 with nothing published"
+    )
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("dataset", "split", "queries", "model"),
+    [("hf:mteb/scifact", "test", 300, "bm25"), ("msmarco", "test", 43, "bm25-default [Pyserini 2CR]")],
+)
+def test_a_copy_or_a_split_is_compared_with_the_scores_of_what_it_is(
+    tmp_path, dataset, split, queries, model
+):
+    manifest = MANIFEST | {"dataset": dataset, "split": split, "system": SYSTEM | {"system": "bm25"}}
+    folder = write_cell(tmp_path / "here" / "a", manifest=manifest)
+    row = replace(open_cell(folder).rows[0], measure="nDCG@10", mean=0.5058, queries=queries)
+    noted(folder, queries=queries, rows=[row.to_dict()])
+    found = {c.published and c.published.model: c.outcome for c in reproduce(tmp_path)}
+    assert found
+    assert any(name is not None and model.lower() in name.lower() for name in found)
+    assert set(found.values()) <= {"reproduced", "off"}
+
+
+def test_the_checkpoint_of_a_published_score_is_compared_whatever_names_it(tmp_path):
+    for number, system in enumerate(('dense("mpnet")', 'dense("sentence-transformers/all-mpnet-base-v2")')):
+        cell(tmp_path, f"{number}", {"nDCG@10": 0.6557}, system=system)
+    cell(tmp_path, "other", {"nDCG@10": 0.6557}, system='dense("mpnet", dtype="int8")')
+    assert [c.outcome for c in reproduce(tmp_path)] == ["reproduced", "reproduced", "not claimed"]
+
+
 def test_fewer_decimals_may_be_compared(tmp_path):
     cell(tmp_path, "a", {"R@100": 0.9257})
     assert {c.outcome for c in reproduce(tmp_path, decimals=3)} == {"reproduced"}
@@ -47,7 +85,7 @@ def test_fewer_decimals_may_be_compared(tmp_path):
 
 def test_a_system_that_claims_nothing_may_be_taken_for_a_model(tmp_path):
     cell(tmp_path, "a", {"nDCG@10": 0.64508}, system="bm25(k1=7.0)")
-    assert [c.outcome for c in reproduce(tmp_path)] == ["not published"]
+    assert [c.outcome for c in reproduce(tmp_path)] == ["not claimed"]
     found = reproduce(tmp_path, "minilm-l6 v2")
     assert [(c.outcome, c.decimals) for c in found] == [("reproduced", 5)]
 
@@ -146,6 +184,64 @@ def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
     settings().home.rename(tied / "elsewhere")  # without the judgments nothing can be scored again
     assert {c.outcome for c in reproduce(tied)} == {"off"}
     assert main(["study", "reproduce", str(tied)]) == 1
+
+
+def test_a_page_has_two_commands_for_each_result_that_make_it_again(tied, capsys, monkeypatch, tmp_path):
+    """The commands of a page, run in an empty folder, end in the same page but for the time."""
+
+    def page_of(folder: Path, name: str) -> str:
+        main(["study", "reproduce", str(folder), "--page", str(tmp_path / name)])
+        return re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d", "TIME", (tmp_path / name).read_text())
+
+    text = page_of(tied, "page.md")
+    assert "| scifact | bm25 | 2 | 2 | 0 |" in text
+    assert "| R@100 | 0.9220 | 0.9253 | -0.0033 | explained: ties | BM25 flat" in text
+    pages = []
+    for again in ("once", "twice"):
+        commands = [line.strip() for line in text.split("\n") if line.startswith("    weir ")]
+        assert commands == [
+            "weir run --fetch -d scifact -s bm25 -m R@100 -o results/",
+            "weir study reproduce results/",
+        ]
+        (tmp_path / again).mkdir()
+        monkeypatch.chdir(tmp_path / again)
+        for command in commands:
+            capsys.readouterr()
+            main(shlex.split(command)[1:])
+        assert "scifact  bm25    R@100" in capsys.readouterr().out
+        pages.append(page_of(tmp_path / again / "results", f"{again}.md"))
+    assert pages[0] == pages[1]
+    assert "made TIME by weir " in pages[0]
+    assert "<pre>weir run --fetch -d scifact -s bm25 -m R@100 -o results/\n" in page_of(
+        tmp_path / "once" / "results", "page.html"
+    )
+
+
+def test_a_page_says_depth_split_and_model_where_they_are_not_the_usual_ones(tmp_path):
+    manifest = MANIFEST | {"dataset": "mine", "split": "dev", "self_match": "drop", "k": 10}
+    write_cell(tmp_path / "mine" / "a", manifest=manifest, measures=("nDCG@10",))
+    (cell_,) = finished_cells(tmp_path)
+    words = run_words("mine", [cell_])
+    assert words == [
+        "weir",
+        "run",
+        "-d",
+        "mine:dev",
+        "-s",
+        "bm25",
+        "-m",
+        "nDCG@10",
+        "-k",
+        "10",
+        "--drop-self",
+        "-o",
+        "results/",
+    ]
+    cell(tmp_path / "other", "a", {"nDCG@10": 0.64508}, system="bm25(k1=7.0)")
+    checks = reproduce(tmp_path / "other", "minilm-l6 v2")
+    first, page = reproduction_tables(tmp_path / "other", checks, "minilm-l6 v2")
+    assert page.commands[1] == "weir study reproduce results/ --published 'minilm-l6 v2'"
+    assert [cell_.text for cell_ in first.rows[0]][:5] == ["scifact", "bm25(k1=7.0)", "1", "1", "0"]
 
 
 def test_a_difference_that_another_order_of_ties_closes_is_inside_what_ties_allow(tied, capsys, monkeypatch):

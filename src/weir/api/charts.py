@@ -204,16 +204,27 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
     return Intervals(f"{whole.measure} on {_subject(whole)}", whole.measure, names, (Panel("", rows),))
 
 
-def difference_chart(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse."""
+def difference_chart(
+    comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
+) -> Intervals:
+    """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse.
+
+    together: the same comparisons with intervals that hold for all of them together.
+    """
+
+    def wide(name: str, number: int) -> tuple[float, float] | None:
+        pair = together[number].against(name, numbers.baseline) if together else None
+        return None if pair is None or pair.low is None or pair.high is None else (pair.low, pair.high)
+
     others = [name for name in numbers.names if name != numbers.baseline]
     panels = tuple(
         Panel(
             numbers.label(name),
             tuple(
                 None if (pair := one.against(name, numbers.baseline)) is None
-                else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE)
-                for one in comparisons
+                else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE,
+                              together=wide(name, number))
+                for number, one in enumerate(comparisons)
             ),
             numbers.number(name),
         )

@@ -104,7 +104,7 @@ def models() -> Listing:
                 f"{card.parameters:g}",
                 card.pooling or "-",
                 card.similarity or "-",
-                "/".join(map(str, sorted({card.max_query, card.max_document}))),
+                "/".join(map(str, sorted({card.max_query, card.max_document} - {0}))) or "-",
                 str(prompts or "-"),
                 card.hub,
             ]

@@ -204,6 +204,7 @@ def _kind(name: str) -> ResultKind:
         import weir.audit.subsets
         import weir.datasets.card
         import weir.experiment.alignment
+        import weir.experiment.beside
         import weir.experiment.efficiency
         import weir.experiment.llm_answers
         import weir.experiment.plan

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from weir.api.rows import Display
     from weir.core.scores import Row, Scores
     from weir.datasets.card import CollectionCard
+    from weir.experiment.beside import BesideScore
     from weir.experiment.efficiency import Efficiency
     from weir.experiment.experiment import Experiment
     from weir.experiment.llm_answers import ModelUse, QueryTrace
@@ -174,16 +175,21 @@ def run_shown(
     progress: Callable[[str, int, int], None] = lambda *_: None,
     share: str | None = None,
     on: str | None = None,
+    fetch: bool = False,
 ) -> ShownResults:
     """Run an experiment into a results folder: what `weir run` shows; killed at any moment, the same call continues.
 
     progress: is called with what is being done, how much of it, of how much; share: "I/N" to be one of N processes on
-    one folder, whose tables then hold what is finished; on: a cluster, such as "ray". Raises the WeirErrors of the
-    parts.
+    one folder, whose tables then hold what is finished; on: a cluster, such as "ray"; fetch: whether collections of the
+    catalogue that are not here are fetched first. Raises the WeirErrors of the parts.
     """
     from weir.api.collection_notes import dataset_notes, language_notes
     from weir.experiment.experiment import Share
 
+    if fetch:
+        from weir.datasets.fetch import fetch_missing
+
+        fetch_missing([name for name in grid.datasets if isinstance(name, str)], progress)
     cells = grid.complete(path_of(folder), progress, None if share is None else Share.parse(share), on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
     judged = [one for one in loaded if not one.unjudged]
@@ -318,6 +324,41 @@ def reproduce(
     from weir.experiment.reproduce import reproduce as checks
 
     return ResultSet("reproduce", tuple(checks(path_of(folder), model, tolerance, nearest)))
+
+
+def reproduction_page(
+    folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
+) -> None:
+    """Write a page of the checks of a results folder: two commands for each result, and what came of them.
+
+    page: HTML where its name ends in .html, else Markdown; model: as `reproduce`.
+    """
+    from weir.core.tables import written
+    from weir.experiment.reproductions import TITLE, reproduction_tables
+    from weir.files.atomic import write_text
+
+    tables = reproduction_tables(path_of(folder), checks.items, model)
+    write_text(page, written(tables, "html" if page.suffix == ".html" else "markdown", title=TITLE) + "\n")
+
+
+@checked
+def results_beside(
+    folder: FolderPath,
+    published: str,
+    measures: Measure | str | Iterable[Measure | str] = (),
+    datasets: Sequence[str] = (),
+    systems: Sequence[str | Retriever] = (),
+) -> ResultSet[BesideScore]:
+    """The means of a results folder, and the published scores on its collections, splits and measures beside them.
+
+    published: a publisher, such as "MTEB" or "BEIR paper", or words that names of published models have; other
+    arguments as `results`, which raises the same. Raises UnknownName for a publisher that is not there, BadValue where
+    nothing of it is published for these results.
+    """
+    from weir.experiment.beside import beside
+
+    shown = results_shown(folder, measures, datasets, systems)
+    return ResultSet("beside", tuple(beside(shown.rows.items, shown.cells, published)), shown.rows.notes())
 
 
 def birco_of_runs(

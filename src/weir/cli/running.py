@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--out", "output", type=FOLDER, default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
+@click.option(
+    "--fetch", is_flag=True, help="Fetch collections that are not here first, as weir data fetch does."
+)
 @click.option("--stages", metavar="PATH",
               help="Where other grids too find indexes and rankings: a folder, or s3://bucket/prefix.  "
               "[default: the results folder]")  # fmt: skip
@@ -78,6 +81,7 @@ def run_command(
     measures: tuple[str, ...],
     depth: int | None,
     output: Path,
+    fetch: bool,
     stages: str | None,
     drop_self: bool,
     device: str | None,
@@ -116,7 +120,7 @@ def run_command(
                 say(f"note: {experiment} starts a program: {system}")
     try:
         with Progress(quiet) as progress:
-            results = run_shown(plan, output, progress, share, on)
+            results = run_shown(plan, output, progress, share, on, fetch)
     except WeirError:
         with suppress(WeirError):  # what is wrong may be the grid itself
             finished = plan.finished(output) if output.exists() else []
@@ -251,6 +255,9 @@ def plan_command(
     "--per-query", is_flag=True, help="A line for each dataset, system, measure and query, at full precision."
 )
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
+@click.option("--published", metavar="NAME",
+              help="Lay the published scores of NAME beside: a publisher such as MTEB or 'BEIR paper', or words that "
+                   "names of published models have.")  # fmt: skip
 @scorer_option
 @notes_option
 def results_command(
@@ -266,6 +273,7 @@ def results_command(
     long: bool,
     per_query: bool,
     provenance: bool,
+    published: str | None,
     scorer: str | None,
     notes: bool,
 ) -> None:
@@ -276,7 +284,7 @@ def results_command(
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
-    from weir.api.results_folder import birco_of_folder, results_shown
+    from weir.api.results_folder import birco_of_folder, results_beside, results_shown
     from weir.api.results_folder import provenance as provenance_of
     from weir.errors import BadValue
 
@@ -288,6 +296,12 @@ def results_command(
         figures = birco_of_folder(folder, datasets, systems, collections, fetch)
         show_result(figures, form)
         say_notes(figures.notes(), notes)
+    elif published is not None:
+        if by or per_query or provenance or labels:
+            raise BadValue("--published lays scores of all queries beside each other; leave out the rest")
+        scores = results_beside(folder, published, measures, datasets, systems)
+        show_result(scores, form)
+        say_notes(scores.notes(), notes)
     elif provenance:
         records = provenance_of(folder, datasets, systems)
         show_result(records, form)
@@ -374,9 +388,12 @@ def verify_command(context: click.Context, folder: Path, as_json: bool, fetch: b
     "--tolerance", type=int, metavar="DECIMALS", help="Compare so many decimals, where more are printed."
 )
 @click.option("--all", "nearest", is_flag=True, help="Also the nearest published scores of other systems.")
+@click.option("--page", type=OUTPUT, metavar="FILE",
+              help="Write a page, .md or .html: two commands for each result that claims a published score, what came "
+                   "out, when, where and by which version, from the folder's records.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def reproduce_command(
-    folder: Path, model: str | None, tolerance: int | None, nearest: bool, as_json: bool
+    folder: Path, model: str | None, tolerance: int | None, nearest: bool, page: Path | None, as_json: bool
 ) -> None:
     """Check published scores.
 
@@ -386,8 +403,11 @@ def reproduce_command(
     another order of ties. The exit code is 0 when all that is claimed is reproduced or explained or nothing is
     published, 1 when something is off, 2 for bad input.
     """
-    from weir.api.results_folder import reproduce
+    from weir.api.results_folder import reproduce, reproduction_page
 
     checks = reproduce(folder, model, tolerance, nearest)
     show_result(checks, "json" if as_json else None)
+    if page is not None:
+        reproduction_page(folder, checks, page, model)
+        say(f"page: {page}")
     click.get_current_context().exit(1 if any(one.outcome == "off" for one in checks) else 0)

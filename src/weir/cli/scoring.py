@@ -144,7 +144,7 @@ def eval_command(
     files = run_paths(runs)
     names = dict(zip(files, names_of_runs(files), strict=True))
     display = display_of(form, long, labels, names.values())
-    dataset_name = Path(qrels).name
+    dataset_name = Path(qrels).name or Path(qrels).absolute().name
     given, about = judged_by(qrels, collection)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
     rules = ScoringRules.of(about, conventions)

@@ -26,7 +26,8 @@ class Interval:
     """A value with its interval, None where it has none.
 
     system: the number of the system that it is of; filled: whether it is separable from the baseline, or stands for
-    itself; ticks: names and values of what it is the mean of.
+    itself; ticks: names and values of what it is the mean of; together: the interval that holds for all comparisons
+    together, drawn as a thin line.
     """
 
     value: float
@@ -35,6 +36,7 @@ class Interval:
     system: int = 1
     filled: bool = True
     ticks: tuple[tuple[str, float], ...] = ()
+    together: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -547,12 +549,12 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
     value_room, end_room = (12.0 if chart.ends and width < 400 else 58.0), 34.0 * chart.ends
     beside = max(1, min(len(chart.panels), int((width - left) // (230 + 12 * chart.ends))))
     beside = math.ceil(len(chart.panels) / -(-len(chart.panels) // beside)) if chart.panels else 1
-    ends = [
+    ends: list[float] = [
         v
         for panel in chart.panels
         for one in panel.intervals
         if one is not None
-        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks))
+        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks), *(one.together or ()))
         if v is not None and math.isfinite(v)
     ] or [0.0, 1.0]
     low, high = min(ends), max(ends)
@@ -601,9 +603,15 @@ def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
                     parts.append(_text(look, x1 + end_room + value_room, y + 4.5, "–", "soft", "end"))
                     continue
                 ink = f"s{one.system}"
+                if one.together is not None:
+                    parts.append(_line(look, at(one.together[0]), y, at(one.together[1]), y, ink))
                 if one.low is not None and one.high is not None:
                     ends_x = [min(max(at(v), x0 - 6), x1 + 6) for v in (one.low, one.high)]
-                    parts.append(_line(look, ends_x[0], y, ends_x[1], y, ink, 2.5 if one.filled else 1.2))
+                    parts.append(
+                        _line(
+                            look, ends_x[0], y, ends_x[1], y, ink, 2.5 if one.filled or one.together else 1.2
+                        )
+                    )
                     for v, end, anchor in (
                         (one.low, ends_x[0] - 5, "end"),
                         (one.high, ends_x[1] + 5, "start"),
@@ -870,6 +878,8 @@ def _key(chart: Chart, width: int, look: Look) -> tuple[float, str]:
             ]
             if any(one.low is not None for one in marks):
                 items.append((line("soft", 2.5), chart.bar))
+            if any(one.together for panel in panels for one in panel.intervals if one is not None):
+                items.append((line("soft", 1), "for all comparisons together"))
             if any(one.ticks for panel in panels for one in panel.intervals if one is not None):
                 items.append((_line(look, 10, -4, 10, 4, "soft", 1.1), "mean on one collection"))
         case Points(points=points):
@@ -888,7 +898,8 @@ def _key(chart: Chart, width: int, look: Look) -> tuple[float, str]:
                     items.append((shape, verdict))
             if items:
                 steps = ("by under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3")
-                items += [(swatches(f"better{n}", f"worse{n}"), words) for n, words in enumerate(steps)]
+                there = [words for _, words in items]
+                items += [(swatches(*(f"{v}{n}" for v in there)), words) for n, words in enumerate(steps)]
             elif not verdicts:
                 items.append((swatches(*(f"place{n}" for n in range(5))), "lower to higher"))
         case Spread():

@@ -68,10 +68,10 @@ class Table:
     """A title, a header, rows, and sentences directly above and below; without a header sentences alone.
 
     keys: how many of the first columns are names; right: how many columns are flush right, None for all others; tail:
-    text columns behind these; folded: what a reader of HTML clicks to see it, "" where it is seen at once. For a
-    terminal alone: narrow: columns that stand in a first table beside the keys, the others in a second, where the width
-    is too small for all; indent: blanks before each line of the body; hang: blanks before further lines of a sentence;
-    follows: no blank line stands before the table.
+    text columns behind these; folded: what a reader of HTML clicks to see it, "" where it is seen at once; commands:
+    lines to paste into a terminal, above the body. For a terminal alone: narrow: columns that stand in a first table
+    beside the keys, the others in a second, where the width is too small for all; indent: blanks before each line of
+    the body; hang: blanks before further lines of a sentence; follows: no blank line stands before the table.
     """
 
     title: str
@@ -87,6 +87,7 @@ class Table:
     hang: int | None = None
     follows: bool = False
     folded: str = ""
+    commands: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> range:
@@ -120,6 +121,7 @@ class Table:
         """The table for a terminal of so many columns; None is boundless."""
         parts = [paragraph(self.title, width)] if self.title else []
         body = [paragraph(line, width, self.hang) for line in self.above] if self.above else []
+        body += [*(f"    {printable(line)}" for line in self.commands), *([""] if self.commands else [])]
         if self.header:
             lines, indent = self.lines(colour), " " * self.indent
             room = None if width is None else width - self.indent
@@ -156,6 +158,7 @@ class Table:
         lines += [_piped([_markdown(cell) for cell in row]) for row in self.rows]
         title = [f"**{markdown_escaped(self.title)}**"] if self.title else []
         above = [markdown_escaped(line.strip()) for line in self.above if line]
+        above += ["\n".join(f"    {printable(line)}" for line in self.commands)] if self.commands else []
         notes = [markdown_escaped(_in_bold(note.strip())) for note in self.notes if note]
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
@@ -166,7 +169,7 @@ class Table:
         comments.
         """
         above, notes = ([f"% {latex_escaped(line.strip())}" for line in part if line]
-                        for part in ((self.title, *self.above), map(_in_bold, self.notes)))  # fmt: skip
+                        for part in ((self.title, *self.above, *self.commands), map(_in_bold, self.notes)))  # fmt: skip
         if not self.header:
             return "\n".join([*above, *notes])
         head = _latex_row(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
@@ -183,6 +186,8 @@ class Table:
     def html_body(self) -> str:
         """The table and the sentences without a style."""
         above = [notes_html(line for line in self.above if line)] if any(self.above) else []
+        if self.commands:
+            above.append("<pre>" + "\n".join(map(html_escaped, self.commands)) + "</pre>")
         if not self.header:
             title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
             return "\n".join([*title, *above, notes_html(_in_bold(note) for note in self.notes if note)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from weir.argument_types import checked
 from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
-from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
-from weir.datasets.references import is_reference, materialize, source
+from weir.datasets.load import Dataset, catalogue_name, how_to_obtain, load_group, of_reference
+from weir.datasets.references import is_reference, materialize, named_split, source
 from weir.errors import DownloadError, DownloadWarning, WeirError
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
@@ -89,6 +89,23 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     return datasets
 
 
+def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
+    """Fetch the collections of the catalogue among these names that are not here; a group as far as it is not.
+
+    progress: called with what is fetched, how much of it, of how much. Raises as `fetch`.
+    """
+    for given in names:
+        name, _ = named_split(given)
+        if not catalogue.is_group(name):
+            name = catalogue_name(name)
+        if name and not all(catalogue.get(member).here for member in catalogue.members(name)):
+
+            def advance(done: int, total: int | None, stage: str = f"fetch {name}") -> None:
+                progress(stage, done, total or 0)
+
+            fetch(name, advance)
+
+
 def _materialized(
     name: str, progress: Progress | None, again: bool = False, split: str | None = None
 ) -> Dataset:
@@ -145,7 +162,10 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
                 DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"), stacklevel=3
             )
         return
-    raise DownloadError("; ".join(reasons))
+    raise DownloadError(
+        f"{'; '.join(reasons)}; without a network copy its folder from another machine to {entry.path}, have "
+        "WEIR_MIRROR name a place that holds the archive, or take one of brook, which comes with Weir"
+    )
 
 
 def _difference(entry: Entry, copy: Dataset) -> str:

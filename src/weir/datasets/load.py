@@ -486,7 +486,8 @@ def how_to_obtain(entry: Entry) -> str:
         return f"{entry.name} cannot be downloaded: {steps}"
     size = f" ({entry.bytes / 1e6:,.1f} MB)" if entry.bytes else ""
     beside = f"; the folder of that name here is ./{entry.name}" if Path(entry.name).is_dir() else ""
-    return f"{entry.name} is not on this machine; get it with: weir data fetch {entry.name}{size}{beside}"
+    get = f"weir data fetch {entry.name}{size}, or weir run --fetch"
+    return f"{entry.name} is not on this machine; get it with: {get}{beside}"
 
 
 def _lists(name: str, lists: Mapping[str, Sequence[str]], queries: Queries) -> DocumentLists:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath, PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +18,10 @@ from weir.argument_types import checked
 from weir.core.results import result
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, table_of
+from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
+from weir.models.checkpoints import cards, find_card, split_variant
+from weir.systems.expression import expression_tree
 
 # ----------
 # Scores as Anserini writes them: rounded, ties lowered step by step, in 32-bit floats.
@@ -165,9 +170,9 @@ def model_named(text: str, dataset: str | None = None) -> str:
     models = sorted({s.model for s in _scores() if dataset in (None, s.dataset)})
     if text in models:
         return text
-    words = _words(text)
-    fits = [name for name in models if words and words <= _words(name)]
-    exact = [name for name in fits if words == _words(name)]
+    words = words_of(text)
+    fits = [name for name in models if words and words <= words_of(name)]
+    exact = [name for name in fits if words == words_of(name)]
     if len(exact or fits) == 1:
         return (exact or fits)[0]
     if fits:
@@ -177,20 +182,109 @@ def model_named(text: str, dataset: str | None = None) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """The published models that a system of Weir claims to be on a collection, if any."""
-    return tuple(
-        model
-        for claim in _toml("claims.toml")["claim"]
-        if claim["system"] == system
-        for model in claim["models"]
-        if dataset not in claim.get("not_on", {}).get(model, ())
-    )
+    """The published models that a system of Weir claims to be on a collection, if any.
+
+    A stored ranking called as a rank file of BIRCO's authors claims what is published of that file; anything else what
+    its model's card names, or claims.toml.
+    """
+    not_on, models = _toml("claims.toml")["not_on"], _claims().get(_claiming(system), ())
+    return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
 def claimant(model: str) -> str | None:
     """The system of Weir that claims to be a published model, None where none does."""
-    claims = _toml("claims.toml")["claim"]
-    return next((str(c["system"]) for c in claims if model in c["models"]), None)
+    return next((system for system, models in _claims().items() if model in models), None)
+
+
+def comparable() -> dict[PublishedScore, str]:
+    """The published scores that a system claims on a collection that Weir can name, each with that system."""
+    there = {*catalogue.names(), *catalogue.groups(), *_toml("collections.toml")}
+    files = {(dataset, model): f'run("{file}")' for (dataset, file), model in _rank_files().items()}
+    systems = {model: system for system, models in _claims().items() for model in models}
+    found = {
+        score: files.get((score.dataset, score.model), systems.get(score.model, ""))
+        for score in _scores()
+        if score.dataset in there
+    }
+    return {score: system for score, system in found.items() if score.model in claimed(system, score.dataset)}
+
+
+IDLE = ("engine", "batch_tokens")
+"""Settings of models that are no other system: where and how fast the same numbers are computed."""
+
+
+def _claiming(system: str) -> str:
+    """A system's name as claims have it: models by their cards, and settings that decide no number left out."""
+    try:
+        tree = expression_tree(system)
+    except BadValue:
+        return system  # a system of one's own, which claims nothing
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            model, variant = split_variant(node.value)
+            card = find_card(model) if variant in ("", "fp32") else None
+            node.value = node.value if card is None else card.name
+        if isinstance(node, ast.Call):
+            node.keywords = [one for one in node.keywords if one.arg not in IDLE]
+    return ast.unparse(tree).replace("'", '"')
+
+
+@cache
+def _claims() -> dict[str, tuple[str, ...]]:
+    """For each system that claims something, its published models."""
+    claims = {_claiming(claim["system"]): tuple(claim["models"]) for claim in _toml("claims.toml")["claim"]}
+    of_cards = [card for card in cards() if card.published]
+    return claims | {_claiming(f'{card.system}("{card.name}")'): card.published for card in of_cards}
+
+
+@cache
+def _rank_files() -> dict[tuple[str, str], str]:
+    """{(collection, file without its ending): model} of the rank files that BIRCO's authors publish."""
+    return {
+        (score.dataset, PurePosixPath(score.source).stem): score.model
+        for score in _scores()
+        if score.model.endswith("[BIRCO]")
+    }
+
+
+def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
+    match = re.fullmatch(r"""run\((['"])(?P<path>.+)\1\)""", system)
+    model = _rank_files().get((dataset, PurePath(match["path"]).stem)) if match else None
+    return () if model is None else (model,)
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What published scores call a collection's split, and how many judged queries it has there."""
+
+    dataset: str
+    split: str
+    queries: int | None
+
+
+def reported(dataset: str, split: str) -> Reported:
+    """As what published scores know a collection: itself, or what it is a copy or a split of.
+
+    hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019. queries: None where that is not known.
+    """
+    called = {_without_revision(dataset), f"{dataset}:{split}"}
+    for name, facts in _toml("collections.toml").items():
+        if called & {name, *facts["names"]}:
+            return Reported(name, facts["split"], facts["queries"])
+    name = _copies().get(_without_revision(dataset), dataset)
+    entry = catalogue.get(name) if name in catalogue.names() else None
+    return Reported(name, split, entry.queries if entry is not None and entry.split == split else None)
+
+
+def _without_revision(dataset: str) -> str:
+    return re.sub(r"^(hf:[^@#]+)@[^#]+", r"\1", dataset)
+
+
+@cache
+def _copies() -> dict[str, str]:
+    """{reference without its revision: collection of the catalogue that it is a copy of, candidates and all}."""
+    entries = [entry for entry in map(catalogue.get, catalogue.names()) if not entry.candidates]
+    return {_without_revision(copy): entry.name for entry in entries for copy in entry.copies}
 
 
 def publisher_of(model: str) -> Publisher:
@@ -221,5 +315,6 @@ def _toml(name: str) -> dict[str, Any]:
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
+    """The words of a name of a model or publisher, in small letters, version numbers among them."""
     return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

@@ -19,7 +19,16 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
-from weir.experiment.published import PublishedScore, Publisher, claimed, model_named, published, publisher_of
+from weir.experiment.published import (
+    PublishedScore,
+    Publisher,
+    Reported,
+    claimed,
+    model_named,
+    published,
+    publisher_of,
+    reported,
+)
 from weir.experiment.results import (
     ResultCell,
     collection_of_cell,
@@ -39,7 +48,9 @@ from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 # A results folder compared with published scores of the same systems.
 
 
-Outcome: TypeAlias = Literal["reproduced", "explained", "within ties", "off", "not published", "other data"]
+Outcome: TypeAlias = Literal[
+    "reproduced", "explained", "within ties", "off", "not claimed", "not published", "other data"
+]
 NEAREST = 3
 
 
@@ -59,8 +70,10 @@ class PublishedCheck:
     outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
     rankings are scored by a rule that the publisher documents, named in `because`; "within ties" where another order of
     equal scores gives the published one; "off" where none does, `because` says what was cut within ties; "not
-    published"; or "other data" where the collection has another number of judged queries than the published one;
-    difference: ours minus published, NaN where there is none; decimals: how many are compared; nearest: other systems.
+    claimed" where others published this measure on the collection and the system claims to be none of them; "not
+    published" where nobody did; or "other data" where the collection has another number of judged queries than the
+    published one; difference: ours minus published, NaN where there is none; decimals: how many are compared; nearest:
+    other systems.
     """
 
     folder: str
@@ -93,14 +106,9 @@ def reproduce(
     cells = finished_cells(root)
     checks_found = []
     for cell in cells:
-        entry = catalogue.get(cell.dataset) if cell.dataset in catalogue.names() else None
-        # As many judged queries as the catalogue says of the collection of that name.
-        same_data = entry is not None and (cell.split != entry.split or cell.queries == entry.queries)
-        again = Rescored(cell)
+        known, again = reported(cell.dataset, cell.split), Rescored(cell)
         for row in cell.rows:
-            checks = _checks(
-                row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
-            )
+            checks = _checks(row, cell.split, known, name, decimals, nearest, str(cell.folder))
             for check in checks:
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
@@ -118,41 +126,40 @@ def reproduce(
     for row in group_rows([replace(cell, label="") for cell in cells]):
         members = catalogue.group(row.dataset).members
         split = next((cell.split for cell in cells if cell.dataset in members), "test")
-        checks_found += _checks(row, split, _models(row, name), True, decimals, nearest, str(root))
+        known = Reported(row.dataset, split, row.queries)
+        checks_found += _checks(row, split, known, name, decimals, nearest, str(root))
     return checks_found
-
-
-def _models(row: Row, name: str | None) -> tuple[str, ...]:
-    return claimed(row.system, row.dataset) if name is None else (name,)
 
 
 def _checks(
     row: Row,
     split: str,
-    models: Sequence[str],
-    same_data: bool,
+    known: Reported,
+    model: str | None,
     decimals: int | None,
     nearest: bool,
     folder: str,
 ) -> list[PublishedCheck]:
-    """A check for each published score that a row claims to be, or one that says why there is none."""
-    scores = [s for s in published(row.dataset, measure=row.measure) if s.split == split]
+    """A check for each published score that a row claims to be, or one that says why there is none.
+
+    known: as what published scores know its collection; model: what its system is taken to be instead.
+    """
+    models = claimed(row.system, known.dataset) if model is None else (model,)
+    scores = [s for s in published(known.dataset, measure=row.measure) if s.split == known.split]
     others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
     neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
     claims = [s for s in scores if s.model in models]
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
     if not claims:
-        return [PublishedCheck(*ours, "not published", nearest=neighbours)]
+        return [PublishedCheck(*ours, "not claimed" if scores else "not published", nearest=neighbours)]
     checks = []
     for claim in claims:
         outcome: Outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
         compared = claim.decimals if decimals is None else min(decimals, claim.decimals)
         difference = row.mean - claim.value
-        checks.append(
-            PublishedCheck(
-                *ours, outcome if same_data else "other data", claim, difference, compared, neighbours
-            )
-        )
+        if row.queries != known.queries:
+            outcome = "other data"
+        checks.append(PublishedCheck(*ours, outcome, claim, difference, compared, neighbours))
     return checks
 
 
@@ -268,6 +275,21 @@ def birco_of_cells(
 # Tables.
 
 
+def check_cells(check: PublishedCheck) -> list[str]:
+    """Of a check of a published score: ours, the published one, the difference, the verdict."""
+    claim, difference = check.published, f"{abs(check.difference):.4f}"
+    assert claim is not None
+    partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""
+    verdicts: dict[Outcome, str] = {
+        "reproduced": f"reproduced{partly}",
+        "explained": f"explained: {check.because}",
+        "within ties": f"inside what ties allow (by {difference})",
+        "off": f"off by {difference}",
+    }
+    ours = f"{check.ours:.{max(4, claim.decimals)}f}"
+    return [ours, claim.printed, change(check.difference), verdicts.get(check.outcome, "other data")]
+
+
 @result("reproduce", PublishedCheck)
 def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     """A line for each claim, then the counts and the sources."""
@@ -277,22 +299,15 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         cell = [c.dataset, c.system, c.measure]
         if c.published is not None:
             number = numbers.setdefault((c.published.source, c.published.note), len(numbers) + 1)
-            ours, by = f"{c.ours:.{max(4, c.published.decimals)}f}", f"{c.published.model} [{number}]"
-            partly = c.decimals != c.published.decimals
-            verdict = {
-                "reproduced": f"reproduced to {c.decimals} decimals" if partly else "reproduced",
-                "explained": f"explained: {c.because}",
-                "within ties": f"inside what ties allow (by {abs(c.difference):.4f})",
-                "off": f"off by {abs(c.difference):.4f}",
-            }.get(c.outcome, "other data")
-            lines.append([*cell, ours, c.published.printed, change(c.difference), verdict, by])
-        elif c.outcome != "not published" or c.nearest:
-            lines.append([*cell, score(c.ours), "-", "-", "nothing published", ""])
+            lines.append([*cell, *check_cells(c), f"{c.published.model} [{number}]"])
+        elif c.nearest:
+            lines.append([*cell, score(c.ours), "-", "-", "published, not claimed", ""])
         lines += [["", "", "", "", n.printed, "", "nearby", n.model] for n in c.nearest]
     numbers_of = Counter(c.outcome for c in checks)
     phrases: dict[Outcome, str] = {
         "reproduced": "reproduced",
         "off": "off",
+        "not claimed": "published, not claimed (--published MODEL says what a system is)",
         "not published": "with nothing published",
         "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",

@@ -36,6 +36,7 @@ from weir.experiment.published import (
     model_named,
     published,
     publisher_of,
+    reported,
 )
 from weir.experiment.results import ResultCell, as_weir_writes_it, dataset_of, open_cell, shared_measures
 from weir.experiment.stages import flattened
@@ -574,15 +575,16 @@ def explain_published(
     the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
     """
     ours = open_cell(cell)
-    models = claimed(ours.system, ours.dataset) if model is None else (model_named(model, ours.dataset),)
+    known = reported(ours.dataset, ours.split)
+    models = claimed(ours.system, known.dataset) if model is None else (model_named(model, known.dataset),)
     if not models:
         raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
     parsed = str(parse_measure(measure)) if measure else None
     scores = [
         s
         for name in models
-        for s in published(ours.dataset, name)
-        if s.split == ours.split and parsed in (None, s.measure)
+        for s in published(known.dataset, name)
+        if s.split == known.split and parsed in (None, s.measure)
     ]
     if not scores:
         what = f"{parsed} " if parsed else ""

@@ -174,7 +174,7 @@ def format_of(path: Path, kind: Kind) -> Format:
         cells = cells_of(line, "\t")
         if "\t" not in line and is_header(cells_of(line, csv_separator(line)), kind):
             return _BY_NAME["csv"]
-        headless = kind == "qrels" or len(line.split()) > 4 > len(cells) or any(map(_is_number, cells))
+        headless = kind == "qrels" or len(columns_of(line)) > 4 > len(cells) or any(map(_is_number, cells))
         return _BY_NAME["trec"] if headless and not is_header(cells, kind) else certain
     if certain is not None:
         return certain
@@ -313,9 +313,9 @@ def kind_of_file(path: Path) -> Kind:
     if form.name == "trec":
         lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")
         line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-        if len(line.strip().split("\t")) == 3 or len(line.split()) == 4:
+        if len(line.strip().split("\t")) == 3 or len(columns_of(line)) == 4:
             return "qrels"
-        if len(line.split()) > 4:
+        if len(columns_of(line)) > 4:
             return "run"
         expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
         raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
@@ -447,9 +447,16 @@ def _ranks_of(
     return ranks
 
 
+BLANKS = " \t\n\v\f\r"
+"""What stands between columns of TREC's; other white space of Unicode is part of identifiers."""
 TREC_COLUMNS = "query Q0 document rank score tag"
 _AS_COLBERT = "weir data import FILE -o DIR --as colbert"
 _ONLY_RANKS = "3 columns without names are imported by weir data import --as run-scores, or --as run-ranks"
+
+
+def columns_of(line: str) -> list[str]:
+    """The columns of a line of TREC's."""
+    return re.findall(f"[^{BLANKS}]+", line)
 
 
 def trec_fault(cells: Sequence[str]) -> str:
@@ -471,7 +478,7 @@ def trec_fault(cells: Sequence[str]) -> str:
 
 def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatError:
     """What is wrong with a line of TREC's columns."""
-    cells, shown = text.split(), f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
+    cells, shown = columns_of(text), f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
     if bad_score:
         return FormatError(path, shown, "a finite number as the score, in column 5", line)
     if "\r" in text:
@@ -503,7 +510,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         end = buffer.text.find(b"\n", at)
         line, at = bytes(buffer.text[at:end]).decode("utf-8", "replace").strip(), end + 1
     cells = len(line.split("\t"))
-    pairs = len(line.split()) == 2
+    pairs = len(columns_of(line)) == 2
     # Cut at tabs where the first line has some: identifiers may hold blanks.
     tabs = cells in (3, 4) and not line.startswith("#")
     buf, width = buffer.buf, cells if tabs else 2 if pairs else 4
@@ -514,7 +521,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         line = buffer.line_text(table.bad).strip()
         if "\r" in line:
             raise carriage_return(path, buffer.line_of(table.bad))
-        run = "; this looks like a run, and judgments come first" if not trec_fault(line.split()) else ""
+        run = "; this looks like a run, and judgments come first" if not trec_fault(columns_of(line)) else ""
         expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
         raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
     if pairs:
@@ -558,7 +565,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
 def bad_grade(where: str, text: str) -> FormatError:
     """The error for a grade that is no number within the range of grades."""
     expected = f"a number within ±{LARGEST}"
-    if any(character.isdecimal() for character in text):
+    if not math.isnan(parse_slowly(text.encode("utf-8", "surrogatepass"))):
         expected += "; scale the grades first"
     return FormatError(where, f"the grade '{text}'", expected)
 

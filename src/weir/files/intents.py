@@ -14,7 +14,7 @@ from weir.core.intents import READ_INTENTS, WRITE_INTENTS, IntentQrels
 from weir.core.qrels import LARGEST, grade_of, plain_grades
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import write_text
-from weir.files.formats import NUGGETS, bad_grade, holds_nuggets
+from weir.files.formats import NUGGETS, bad_grade, columns_of, holds_nuggets
 from weir.files.json_files import json_rows
 from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
@@ -163,7 +163,7 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     except UnicodeDecodeError as error:
         raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
     for number, line in enumerate(lines, 1):
-        columns = line.split()
+        columns = columns_of(line)
         if not columns or line.startswith("#"):
             continue
         if len(columns) != 4:
@@ -202,7 +202,7 @@ def write_intents(qrels: IntentQrels, path: str | os.PathLike[str]) -> None:
         for intent, grades in intents.items():
             for document, grade in grades.items():
                 line = f"{query} {intent} {document} {grade}"
-                if len(line.split()) != 4 or line.startswith("#"):
+                if len(columns_of(line)) != 4 or line.startswith("#"):
                     raise BadValue(
                         f"'{line}': the format cannot hold white space, nor a query that begins with #"
                     )

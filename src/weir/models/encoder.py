@@ -16,6 +16,7 @@ from weir.errors import BadValue
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     POOLINGS,
+    STATIC,
     Checkpoint,
     EncoderRecipe,
     check_least,
@@ -201,7 +202,7 @@ class Loaded:
 def _part(recipe: EncoderRecipe, checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder:
     layers = tuple(read_layer(head) for head in checkpoint.heads)
     engine = build(checkpoint, declared, VectorHead(recipe.pooling, layers, recipe.normalise))
-    return TextEncoder(engine, load_tokenizer(checkpoint.folder, limit))
+    return TextEncoder(engine, load_tokenizer(checkpoint.folder, limit, checkpoint.architecture != STATIC))
 
 
 # ----------

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from weir.core.strings import Float32, Int64
 from weir.errors import BadValue, require
-from weir.models.checkpoints import Checkpoint
+from weir.models.checkpoints import STATIC, Checkpoint
 from weir.models.hardware import ComputePlace, declared_device, instructions, package_version
 from weir.models.heads import AnyHead, OwnHead
 from weir.models.tokens import Tokens
@@ -28,6 +28,7 @@ NEEDED = {
     "openvino": ("openvino", "safetensors", "tokenizers"),
     "torch": ("torch", "safetensors", "tokenizers"),
     "transformers": ("torch", "transformers", "tokenizers"),
+    "static": ("safetensors", "tokenizers"),
 }
 """Distributions without which an engine cannot run."""
 
@@ -103,6 +104,12 @@ def declare(
     the instructions are there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a
     GPU.
     """
+    if checkpoint.architecture == STATIC:
+        if engine != "auto":
+            raise BadValue(
+                f"{checkpoint.folder} is a table of vectors by token; no engine computes it: leave out engine"
+            )
+        return Declared("static", ComputePlace("cpu", "fp32"), "a table of vectors by token")
     if checkpoint.graph is not None:
         if engine not in ("auto", "openvino"):
             raise BadValue(
@@ -176,6 +183,10 @@ def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: b
     installed.
     """
     place, engine = declared.place, declared.engine
+    if engine == "static":
+        from weir.models.static_engine import static_engine
+
+        return static_engine(checkpoint, head)
     if engine == "openvino":
         from weir.models.openvino_engine import openvino_engine
 

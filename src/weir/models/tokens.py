@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -157,8 +158,10 @@ VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
 """Files from which transformers makes a tokenizer; without any of them it would make one that knows no word."""
 
 
-def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
+def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelTokenizer:
     """The tokenizer of a checkpoint; `tokenizer.json` where it is, else made from the vocabulary files.
+
+    special: whether the tokens that a model expects around a text are set there.
 
     Raises StoreError for a checkpoint whose tokenizer cannot be read, BadValue for one without a fast form.
     """
@@ -190,6 +193,8 @@ def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
         if inner is None:
             raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
         inner = type(inner).from_str(inner.to_str())
+    if not special:
+        inner = type(inner).from_str(json.dumps(json.loads(inner.to_str()) | {"post_processor": None}))
     padding = inner.padding or {}
     pad = next((i for i in map(inner.token_to_id, PADDING) if i is not None), 0)
     inner.no_padding()

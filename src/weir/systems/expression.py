@@ -198,7 +198,7 @@ def _refuse_model(name: str, kind: str) -> None:
     card = find_card(name)
     if card is None:
         return
-    system = {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(card.kind)
+    system = card.system
     reranker = "monot5" if card.kind == "t5" else card.kind
     if kind == RERANKERS.kind:
         correct = f'score({system}("{name}"))' if system else f'{reranker}("{name}")'

@@ -8,11 +8,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from weir.errors import BadValue
 from weir.files.column_names import fold
 from weir.files.label_files import BINARY_WORDS
+from weir.files.parsers import parse_slowly
 
 # ----------
 # The fields of a record, and what becomes of each: taken by a reader, kept as metadata, or told as left out.
@@ -184,12 +186,15 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """A number, also one written as text; None for everything else, NaN and infinity included."""
-    if not isinstance(value, (bool, int, float, str)):
-        return None
-    try:
-        parsed = float(value)
-    except (ValueError, OverflowError):
+    """A number, also one written as text as everywhere; None for everything else, NaN and infinity included."""
+    if isinstance(value, str):
+        parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
+    elif isinstance(value, (bool, int, float)):
+        try:
+            parsed = float(value)
+        except OverflowError:
+            return None
+    else:
         return None
     return parsed if math.isfinite(parsed) else None
 
@@ -212,9 +217,11 @@ def grade_value(value: object) -> object:
 
 
 _WRAPPED = re.compile(
-    r"(?:np\.|numpy\.|pd\.)?(?:array|Index|Series|list|tuple|set|frozenset|deque|tensor|dict_keys|dict_values)\((.*)\)",
+    r"(?:np\.|numpy\.|pd\.)?(?:array|Index|Series|list|tuple|set|frozenset|deque|tensor|dict_keys|dict_values|Counter)"
+    r"\((.*)\)",
     re.DOTALL,
 )
+_CALL = re.compile(r"[A-Za-z_][\w.]*\((?:<class [^>]*>, )?[\[{(].*[\]})]\)", re.DOTALL)  # of another type
 _SCALAR = re.compile(r"(?:np|numpy)\.(?:str_|bool_?|u?int\d+|float\d+)")  # as numpy 2 writes members of lists
 _DTYPE = re.compile(r",\s*(?:dtype|name|copy)\s*=\s*[^,]*\Z")
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -243,6 +250,8 @@ def spelled(text: str) -> list[Any] | dict[str, Any] | None:
         text = wrapped[1].strip() or "[]"
         while dtype := _DTYPE.search(text):
             text = text[: dtype.start()].strip()
+    if _CALL.fullmatch(text):
+        raise ValueError(f"'{text[:60]}' is no list that can be read; write it as JSON")
     if text[:1] not in _PAIRS or (text[0] == "(" and not text.endswith(")")):
         return None
     if text[-1:] != _PAIRS[text[0]] or len(text) < 2:
@@ -286,11 +295,10 @@ def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
                 raise ValueError("strings side by side")  # Python would join them; numpy writes lists so
             if isinstance(node.value, bytes):
                 raise ValueError("bytes")
-            return (
-                Spelled.of(source)
-                if type(node.value) in (int, float) and number(source) is not None
-                else node.value
-            )
+            if type(node.value) in (int, float):
+                with suppress(ValueError):  # 0x10
+                    return Spelled.of(source)
+            return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return Spelled.of(source)
         if isinstance(node, ast.Call) and _SCALAR.fullmatch(ast.unparse(node.func)) and len(node.args) == 1:

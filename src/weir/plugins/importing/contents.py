@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
-from weir.files.column_names import fold, names, of_role
-from weir.files.formats import SEMICOLON, csv_separator, decimal_points, named_separator
+from weir.files.column_names import fold, is_header, names, of_role
+from weir.files.formats import SEMICOLON, cells_of, csv_separator, decimal_points, named_separator
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
 from weir.files.label_files import MISSING
@@ -157,7 +158,10 @@ def names_texts(column: str, values: Iterable[object]) -> bool:
     if kind_of_values(members) == "text":
         return True
     sentences = sum(len(plain(one).split()) > 3 for one in members)
-    return bool(members) and fold(column) in names().every("text") and sentences >= _KIND_SHARE * len(members)
+    called = fold(column) in names().every("text") or fold(column).endswith(
+        ("passages", "chunks", "contexts")
+    )
+    return bool(members) and called and sentences >= _KIND_SHARE * len(members)
 
 
 def _begins_list(value: object) -> bool:
@@ -294,6 +298,7 @@ def text_column(contents: Contents, used: str) -> str:
 # Tables as text: the separator and the header.
 
 
+_QUOTED_CELL = re.compile(r'"((?:[^"]|"")*)"')
 BEYOND = "\0"
 """The name of the cells of a row for which there is no column: such a row is refused."""
 _NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
@@ -318,6 +323,10 @@ def _table(
         separator = csv_separator(first)
     elif (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
         separator = "\t"
+    elif len(cells := cells_of(first, csv_separator(first))) > 2 and (
+        is_header(cells, "run") or is_header(cells, "qrels")
+    ):
+        separator = csv_separator(first)
     separator = named or separator
     if not separator:
         return (), []
@@ -343,6 +352,19 @@ def _table(
             n for n, name in enumerate(columns) if {name, str(n + 1)} & numeric or fold(name) in number_names
         ]
         records = list(decimal_points(path, iter(records), at))
+    if (
+        separator == "\t"
+    ):  # as eval has it: identifiers and numbers may be quoted; in texts any mark may stand
+        known = names().every("text", "title", "query", "answer")
+        quoted = [n for n, name in enumerate(header) if fold(name) not in known]
+        for _, row in records:
+            whole = cells_of("\t".join(row), "\t") if len(row) > len(header) > 0 else []
+            if len(whole) == len(header) > 0:
+                row[:] = whole
+                continue
+            for n in quoted:
+                if n < len(row) and (cell := _QUOTED_CELL.fullmatch(row[n])):
+                    row[n] = cell[1].replace('""', '"')
     rows = []
     width = len(columns) if header else Counter(len(row) for _, row in records).most_common(1)[0][0]
     for line, row in records:
@@ -486,7 +508,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     is_parquet = begins.startswith(b"PAR1")
     if not is_parquet:
         if is_pickle(path):
-            return replace(_of_value(path, read_pickle(path)), roles=roles)
+            return replace(_of_value(path, _as_cells(read_pickle(path))), roles=roles)
         for mark, what, expected in _FOREIGN_DATA:
             if begins.startswith(mark):
                 raise FormatError(path, what, expected)
@@ -556,11 +578,21 @@ def _yaml(path: Path, text: str) -> Contents:
     return _of_value(path, documents[0] if len(documents) == 1 else documents)
 
 
-def _as_cells(value: Any) -> Any:  # noqa: ANN401  YAML holds anything
-    """A value with its objects as records."""
+def _as_cells(value: Any, arrow: bool = False) -> Any:  # noqa: ANN401  YAML holds anything
+    """A value of YAML, a pickle or Arrow as JSON has it: objects as records, bytes as text, decimals as spelled.
+
+    arrow: whether a list of tuples is an object, as maps are, and null in an object says that a field is absent.
+    """
+    if arrow and isinstance(value, list) and value and isinstance(value[0], tuple):
+        value = dict(value)
     if isinstance(value, dict):
-        return Cells((str(name), _as_cells(one)) for name, one in value.items())
-    return [_as_cells(one) for one in value] if isinstance(value, list) else value
+        given = ((name, one) for name, one in value.items() if one is not None or not arrow)
+        return Cells((str(_as_cells(name)), _as_cells(one, arrow)) for name, one in given)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Decimal):
+        return Spelled.of(str(value))
+    return [_as_cells(one, arrow) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _json(path: Path, text: str) -> Contents:
@@ -669,6 +701,7 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
     return _of_rows(path, rows, [row.fields for row in rows])
 
 
+_NOT_JSON = re.compile("struct|map|binary|decimal")  # types of Arrow with values that JSON writes otherwise
 _WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
 
 
@@ -682,6 +715,7 @@ def parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ..
     try:
         with parquet.ParquetFile(str(path)) as table:
             columns, count, length, values = tuple(table.schema_arrow.names), 0, 0, 0
+            odd = [one.name for one in table.schema_arrow if _NOT_JSON.search(str(one.type))]
             facts = table.metadata
             check_unpacked(path, sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups)))
             for batch in table.iter_batches(_BATCH_ROWS):
@@ -691,6 +725,9 @@ def parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ..
                 values = values * held + batch.num_rows * len(columns) + nested // _WORD_BYTES
                 require_held(path, values, batch.nbytes)
                 rows = batch.to_pylist()
+                for name in odd:
+                    for row in rows:
+                        row[name] = _as_cells(row[name], arrow=True)
                 yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
                 count += len(rows)
             if not count:

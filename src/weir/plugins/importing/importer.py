@@ -6,18 +6,22 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from functools import reduce
 from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any
 
 from weir.argument_types import checked
 from weir.core.qrels import Origins, Qrels, shown_number
+from weir.core.rank_order import OrderCounts
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.layouts import ABOUT, REPORT, CollectionPart, find_layout
 from weir.files.paths import path_of
 from weir.files.records import read_documents
+from weir.files.runs import refuse_swapped
 from weir.files.text_files import Watch, unwatched
 from weir.files.write import write_qrels, write_run
 from weir.plugins.importing.cells import Cells, each_record, left_out
@@ -43,6 +47,7 @@ from weir.plugins.importing.merge import (
     document_spill,
     keep_document,
     merge_files,
+    order_of,
 )
 from weir.plugins.importing.readers import READERS, Reader, choose_reader
 
@@ -100,6 +105,7 @@ def read_file(
                 chosen, evidence = choose_reader(first, file.kind)
             read = _accounted(chosen, chain([first], batches), choices, counts)
             items = tuple(spill_documents(read, path.name, counts, spill, watch))
+            refuse_swapped(path, reduce(add, map(order_of, items), OrderCounts()))
             remarks = [item for item in items if isinstance(item, (FileRemark, Used, Refused))]
             if len(remarks) == len(items) and not counts.counts and not counts.left_out:
                 reasons = [

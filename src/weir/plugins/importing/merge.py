@@ -660,7 +660,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
             and not (len(item.scores) == len(names) and all(a > b for a, b in pairwise(item.scores)))
             for item, _, names in answers
         )
-        order = reduce(add, (_order_of(item) for item, _, _ in answers))
+        order = reduce(add, (order_of(item) for item, _, _ in answers))
         rows = _rows_of_run(answers, by_rank, file.counts)
         plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
         plain = f"_{plain}" if UNPORTABLE.search(plain) else plain
@@ -686,9 +686,9 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
         file.counts.counts["runs"] += 1
 
 
-def _order_of(item: Ranking) -> OrderCounts:
-    """How the order of a ranking and its scores agree: that of its ranks, or else of the file."""
-    if not item.docs or len(item.scores) != len(item.docs):
+def order_of(item: Item) -> OrderCounts:
+    """How the order of a ranking and its scores agree: that of its ranks, or else of the file; none of other items."""
+    if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (
         np.array(item.ranks) if item.ranks else np.arange(1.0, len(item.docs) + 1) if item.ordered else None

@@ -120,6 +120,7 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
         raise BadValue(f"{contents.path}: no known format has {fields}; {advice}")
     first = next((line for line in contents.text.split("\n") if line.strip()), "").strip()
     if not contents.rows:
+        advice = "say the kind, with --as, or put tabs between columns, which --columns then names"
         raise BadValue(f"{contents.path}: no known format begins with '{first[:60]}'; {advice}")
     raise BadValue(
         f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without names; "

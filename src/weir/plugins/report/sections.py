@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +48,7 @@ from weir.plugins.report.paper import (
     trained_on,
 )
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
-from weir.stats.compare import ALONE, Comparison, compare_tables, disagrees, rank_text
+from weir.stats.compare import Comparison, compare_tables, disagrees, rank_text
 from weir.stats.score_rows import answered_rate
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
@@ -134,11 +135,17 @@ def lede(study: Study) -> str:
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = and_(names) if len(names) <= 4 else f"{len(names)} collections"
+    lacking = sum(math.isnan(row.low) for row in study.cell_rows)
+    means = (
+        f"All but {counted(lacking, 'mean')} on a collection have"
+        if lacking
+        else "Every mean on a collection has"
+    )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
     verb = "system answered" if len(study.systems) == 1 else "systems answered"
     return (
         f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
-        f"Every mean has a 95% interval. {verdicts}".strip()
+        f"{means} a 95% interval. {verdicts}".strip()
     )
 
 
@@ -229,9 +236,11 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         if level:
             second, pair = level[0]
             size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
+            wide = study.together[measure, whole.dataset].against(first.system, second)
+            if disagrees(pair) and wide is not None and wide.low is not None:
+                size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
             more = and_([study.label(system) for system, _ in level[1:4]])
             text = f"On {whole.dataset} it leads {study.label(second)} by {size}, which is not separable"
-            text += f" ({ALONE})" if disagrees(pair) else ""
             statements.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
         elif not study.pairwise and len(whole.standings) > 2:
             statements.append(
@@ -402,13 +411,18 @@ def against_baseline(study: Study) -> Section | None:
     """By how much each system is better or worse than the baseline, on each collection."""
     if len(study.systems) < 2:
         return None
-    charts = tuple(difference_chart(study.on(m), study.numbers) for m in study.measures if study.on(m))
+    charts = tuple(
+        difference_chart(own, study.numbers, [study.together[m, c.dataset] for c in own])
+        for m in study.measures
+        if (own := study.on(m))
+    )
     if not charts:
         return None
     name = study.label(study.baseline)
-    lead = f"Difference to {name} with its 95% interval. Filled marks are separable from {name}, hollow ones are not."
-    if any(disagrees(pair) for m in study.measures for c in study.on(m) for pair in c.pairs):
-        lead += f" {ALONE[0].upper()}{ALONE[1:]}."
+    lead = (
+        f"Difference to {name}. Thick bars are 95% intervals of one difference alone; thin ones hold for all "
+        f"comparisons together, as verdicts do. Filled marks are separable from {name}, hollow ones are not."
+    )
     shown = tuple(_labelled(study, c) for m in study.measures for c in study.on(m))
     tables, records = compare_tables(shown, long=True), (ResultSet("compare", shown),)
     return Section("baseline", f"Better or worse than {name}", lead, charts, tables, records=records)

@@ -103,12 +103,7 @@ class Study:
             family = None if len(names) <= MOST_PAIRWISE_SYSTEMS else chosen
             drawn = comparison_cost(cells, wanted) * DRAWS / (1 if family is None else len(names) / 2)
             draws = DRAWS if drawn <= MOST_DRAWN else FEWER_DRAWS
-            comparisons = [
-                replace(one, dataset=f"{len({c.dataset for c in cells})} collections")
-                if one.unit == "datasets"
-                else one
-                for one in compare_cells(cells, wanted, family, ComparisonMethod(draws=draws))
-            ]
+            comparisons = _compared(cells, wanted, family, ComparisonMethod(draws=draws))
         except BadValue as error:  # one system alone, or one query
             remarks = [*remarks, str(error)]
         return Study(folder, tuple(cells), tuple(wanted), numbers, tuple(comparisons), tuple(remarks))
@@ -127,6 +122,21 @@ class Study:
     def pairwise(self) -> bool:
         """Whether each system is compared with each, not with the baseline alone."""
         return any(one.baseline is None for one in self.comparisons)
+
+    @cached_property
+    def together(self) -> dict[tuple[str, str], Comparison]:
+        """By measure and dataset comparisons whose intervals hold for all that a correction counts together.
+
+        They are Student's at the level that Bonferroni's correction leaves to each.
+        """
+        if not self.comparisons:
+            return {}
+        method = self.comparisons[0].method
+        tests = max((pair.comparisons for one in self.comparisons for pair in one.pairs), default=1)
+        level = 1 - method.alpha / tests
+        family = None if self.pairwise else self.baseline
+        wide = _compared(self.cells, self.measures, family, ComparisonMethod(test="t", level=level))
+        return {(one.measure, one.dataset): one for one in wide}
 
     @property
     def family(self) -> str:
@@ -256,3 +266,14 @@ class Study:
         """The mean of a cell, NaN where it is not there."""
         row = self.mean_of.get((dataset, system, measure))
         return math.nan if row is None else row.mean
+
+
+def _compared(
+    cells: Sequence[ResultCell], measures: Sequence[str], baseline: str | None, method: ComparisonMethod
+) -> list[Comparison]:
+    """As `compare_cells`, where the mean over datasets goes by how many collections they are."""
+    count = len({cell.dataset for cell in cells})
+    return [
+        replace(one, dataset=f"{count} collections") if one.unit == "datasets" else one
+        for one in compare_cells(cells, measures, baseline, method)
+    ]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weir.errors import BadValue
-from weir.plugins.importing.cells import identifier, is_identifier, number, plain
+from weir.plugins.importing.cells import grade_value, identifier, is_identifier, number, plain
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
 from weir.plugins.importing.contents import Contents, click_columns, roles_of
 from weir.plugins.importing.items import (
@@ -131,7 +131,7 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
     texts_are_ids = "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     rows: list[tuple[ItemKey, str, str, float, float, float]] = []
     for row, text in zip(contents.rows, texts, strict=True):
-        doc = plain(row.fields.get(roles["doc"]))
+        doc = identifier(row.fields.get(roles["doc"]))
         query = ItemKey(
             text if texts_are_ids else identifier(row.fields.get(roles.get("query_id", ""))), text
         )
@@ -141,7 +141,7 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
         if not doc or query == ItemKey():
             yield Refused(row.where, "no query" if doc else "no document")
         elif clicks is None or impressions is None:
-            yield Refused(row.where, "clicks or impressions are not a number from 0")
+            yield Refused(row.where, "clicks or impressions are not a whole number from 0")
         elif position is None or not 0 <= position < POSITION_LIMIT:
             yield Refused(row.where, f"the position is not a number from 0 to {POSITION_LIMIT:,}")
         elif clicks > impressions:
@@ -165,11 +165,9 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 
 def _count(value: object) -> float | None:
-    """A number of times, or whether it happened; None for anything else."""
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        value = value.strip().lower() == "true"
-    count = number(value)
-    return count if count is not None and count >= 0 else None
+    """A whole number of times, or whether it happened; None for anything else."""
+    count = number(grade_value(value))
+    return count if count is not None and count >= 0 and count.is_integer() else None
 
 
 def _searches(contents: Contents) -> list[tuple[int, list[str]]]:

@@ -51,15 +51,23 @@ from weir.plugins.importing.readers import reader
 
 _NOTHING = {"", "n/a", "na", "none", "null", "nan", "~"}
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
-_SEVERAL = re.compile(r"\s[|;/•]\s|\n|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
+_SEVERAL = re.compile(r"\s[|;/•]\s|\n|<br ?/?>|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
 _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def looks_like_several(name: str) -> bool:
-    """Whether a cell holds several identifiers: between marks, or alike but for their numbers, as in d7 d8."""
+    """Whether a cell holds several identifiers: between marks, or alike but for their numbers, as in d7 d8.
+
+    So are addresses, files of one ending, and words of one beginning, as in doc-a doc-b.
+    """
     parts = [part for part in _BETWEEN.split(name) if part]
-    shapes = {re.sub(r"\d+", "#", part) for part in parts}
-    alike = len(parts) > 1 and len(shapes) == 1 and "#" in next(iter(shapes))
+    words = [word for word in re.split(r"[\s,;|]+", name) if word]
+    shapes = (
+        [re.sub(r"\d+", "#", part) for part in parts],
+        [re.sub(r"(?<=[-_])[^-_]+$", "#", word) for word in words],
+        [re.sub(r"^\w+://.*|^.*(?=\.\w+$)", "#", word) for word in words],
+    )
+    alike = any(len(shape) > 1 and len(set(shape)) == 1 and "#" in shape[0] for shape in shapes)
     return bool(_SEVERAL.search(name)) or alike
 
 
@@ -282,6 +290,10 @@ def _rows(
 ) -> Iterator[Item]:
     layout, rows = _layout(contents)
     read = meaning_of(contents, layout, rows)
+    if read is _golden:  # numbers that say nothing of a document are metadata
+        judged, ranked = {"relevant"} & set(layout.roles) or layout.words, "retrieved" in layout.roles
+        idle = {"rank"} | ({"grade"} if not judged else set()) | ({"score"} if not ranked else set())
+        layout = replace(layout, roles={r: name for r, name in layout.roles.items() if r not in idle})
     yield from (Used(role, column) for role, column in layout.roles.items())
     if within := {role: name for role, name in layout.chosen.items() if role not in layout.roles}:
         lists = (value for row in rows for value in row.fields.values() if isinstance(value, list))
@@ -412,7 +424,7 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         items = read_whole(row, partial(_relevant, layout)) + read_whole(
             row, partial(_by_words_of_row, layout)
         )
-        silent_rows += not items
+        silent_rows += not any(isinstance(item, (Judgment, ByWords, Refused)) for item in items)
         if "retrieved" in layout.roles:
             items += read_whole(row, partial(_listed_ranking, layout))
         split, origin = layout.source(row)
@@ -441,7 +453,12 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
         yield from one.document(row.where)
         if judged and one.grade not in (None, ""):
             yield Judgment(layout.query(row), one.key, grade_value(one.grade), row.where)
-    yield ranking(layout.query(row), [one.key for one in ranked], row.where, [one.score for one in ranked])
+    scores = [one.score for one in ranked]
+    beside = listed(dict.get(row.fields, layout.roles.get("score", "")))
+    if beside is not None and len(beside) == len(ranked):
+        row.fields.take(layout.roles["score"])
+        scores = list(map(number, beside))
+    yield ranking(layout.query(row), [one.key for one in ranked], row.where, scores)
 
 
 def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
@@ -461,14 +478,19 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
         for doc, doc_grade in value.items():
             yield from _one(layout, key, row, doc, doc_grade)
     elif isinstance(value, list):
-        for one in value:
+        beside = listed(grade)
+        grades = beside if beside is not None and len(beside) == len(value) else [grade] * len(value)
+        for one, own in zip(value, grades, strict=True):
             if isinstance(one, dict):
-                yield from _object(layout, key, row, one)
+                yield from _object(layout, key, row, one, own)
             elif isinstance(one, list):
                 yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
+            elif _names_nothing(one):
+                yield LeftOut(f"'{plain(one)}' in {layout.roles['relevant']}", 1)
             else:
-                own = grade.get(identifier(one), "") if isinstance(grade, dict) else grade
-                yield from _one(layout, key, row, one, own)
+                yield from _one(
+                    layout, key, row, one, own.get(identifier(one), "") if isinstance(own, dict) else own
+                )
     elif not layout.by_text and looks_like_several(plain(value)):
         shown = " ".join(plain(value).split())[:60]
         yield Refused(
@@ -484,7 +506,9 @@ def _is_graded(value: Cells) -> bool:
 
 
 def _by_words_of_row(layout: _Layout, row: TableRow) -> Iterator[Item]:
-    yield from (one for one in _by_words(layout.query(row), row.where, row.fields, layout.words) if one.words)
+    grade = layout.of(row, "grade") if "grade" in layout.roles else 1
+    found = _by_words(layout.query(row), row.where, row.fields, layout.words, grade)
+    yield from (one for one in found if one.words)
 
 
 def _by_words(
@@ -498,15 +522,20 @@ def _by_words(
         yield ByWords(key, phrases, column, where, how, within, grade)
 
 
-def _object(layout: _Layout, key: ItemKey, row: TableRow, one: dict[str, Any]) -> Iterator[Item]:
-    """The judgment of an object: by its identifier, by words, or by its text."""
+def _object(
+    layout: _Layout, key: ItemKey, row: TableRow, one: dict[str, Any], beside: object
+) -> Iterator[Item]:
+    """The judgment of an object: by its identifier, by words, or by its text; beside: the grade of the row."""
     words = _word_fields(list(one), ())
     member = member_of(one, layout.chosen)
     if member is None and not words:
         names_of = ", ".join(map(str, one))[:60]
         yield Refused(row.where, f"an object without a document's identifier ({names_of})")
         return
-    grade = 1 if member is None else member.relevance()
+    if isinstance(beside, dict):
+        beside = beside.get(member.key.id, "") if member is not None else ""
+    own = member is not None and (member.grade is not None or "grade" not in layout.roles)
+    grade = member.relevance() if member is not None and own else beside
     if words and (member is None or not member.key.id):
         yield from _by_words(key, row.where, one, words, grade)
     elif member is not None and member.key.id:
@@ -517,11 +546,14 @@ def _object(layout: _Layout, key: ItemKey, row: TableRow, one: dict[str, Any]) -
         yield from member.document(row.where)
 
 
+def _names_nothing(doc: object) -> bool:
+    return plain(doc).casefold() in _NOTHING
+
+
 def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
-    name = plain(doc)
-    if name.casefold() in _NOTHING:
+    if _names_nothing(doc):
         return
-    name = name if layout.by_text else identifier(doc)
+    name = plain(doc) if layout.by_text else identifier(doc)
     if layout.by_text:
         yield Document(ItemKey("", name), row.where)
         yield Judgment(key, ItemKey("", name), grade_value(grade), row.where)

@@ -265,7 +265,7 @@ def _one_pool(row: TableRow, columns: Mapping[str, str]) -> Iterator[Item]:
     docs = listed(row.fields.get(columns.get("corpusids", "")))
     if not query.id or docs is None:
         raise ValueError("no query-id, or no list of corpus-ids")
-    yield FoundQuery(query, row.where, {"candidates": [plain(doc) for doc in docs]})
+    yield FoundQuery(query, row.where, {"candidates": list(filter(None, map(identifier, docs)))})
 
 
 @reader(

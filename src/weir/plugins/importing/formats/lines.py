@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import html
 import math
-import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import reduce
 from itertools import groupby, pairwise
 from typing import Any
 
-import numpy as np
-
-from weir.core.rank_order import order_counts
 from weir.errors import BadValue
 from weir.files.column_names import fold, names
-from weir.files.formats import TREC_COLUMNS, trec_fault
+from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, trec_fault
 from weir.files.pickles import is_pickle
-from weir.files.runs import refuse_swapped
-from weir.plugins.importing.cells import identifier, listed, number, plain
-from weir.plugins.importing.contents import Contents
+from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain
+from weir.plugins.importing.contents import BEYOND, Contents
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -58,8 +52,11 @@ _DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cells]:
     """The columns of each line that is neither blank nor a comment: cut at tabs where the first line has some.
 
-    most: of how many lines, 0 for all; blanks: cut at blanks and tabs alike.
+    So they are at the commas of a CSV. most: of how many lines, 0 for all; blanks: cut at blanks and tabs alike.
     """
+    if contents.rows and not blanks and "\t" not in contents.text.partition("\n")[0]:
+        table = contents.rows[: most or None]
+        return [(row.where, [v for n, v in row.fields.items() if n != BEYOND]) for row in table]
     rows: list[Cells] = []
     tabs: bool | None = False if blanks else None
     for line, text in enumerate(contents.text.split("\n"), 1):
@@ -67,7 +64,7 @@ def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cell
             continue
         if tabs is None:
             tabs = "\t" in text
-        cells = [cell.strip() for cell in text.strip("\r\n").split("\t")] if tabs else text.split()
+        cells = [cell.strip(BLANKS) for cell in text.strip("\r\n").split("\t")] if tabs else columns_of(text)
         rows.append((f"line {line}", cells))
         if most and len(rows) >= most:
             break
@@ -150,10 +147,7 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Rankings by score of lines that `trec_fault` takes; another line is refused.
-
-    Raises FormatError where ranks stand in the place of scores.
-    """
+    """Rankings by score of lines that `trec_fault` takes; another line is refused."""
     rankings: dict[str, list[tuple[str, float, float]]] = {}
     remarks = 0
     for where, cells in _cells(contents, blanks=True):
@@ -166,14 +160,10 @@ def run_lines(contents: Contents) -> Iterator[Item]:
             remarks += len(cells) > 6
     if remarks:
         yield FileRemark(f"remarks after the tag are left out in {remarks} lines")
-    orders = []
     for query, rows in rankings.items():
         docs, ranks, scores = zip(*rows, strict=True)
-        orders.append(order_counts(np.array([0, len(rows)]), np.array(scores), np.array(ranks)))
         keys = tuple(map(ItemKey, docs))
         yield Ranking(ItemKey(query), keys, f"query {query}", scores, ordered=False, ranks=ranks)
-    if orders:
-        refuse_swapped(contents.path, reduce(operator.add, orders))
 
 
 def _trec_qrels(contents: Contents) -> str:
@@ -307,8 +297,10 @@ def _two(contents: Contents) -> str:
     for kind, words in (("queries", _TOPICS), ("corpus", _DOCUMENTS)):
         if word := contents.says(*words):
             return f"two columns, and '{word}' in its name: {kind}"
+    pairs = all(is_identifier(cell) for cells in _sample(contents) for cell in cells)
+    judged = ", or --as qrels for relevant documents of queries" if pairs else ""
     raise BadValue(
-        f"{contents.path}: identifiers and texts may be queries or documents; add --as queries or --as corpus"
+        f"{contents.path}: identifiers and texts may be queries or documents; add --as queries or --as corpus{judged}"
     )
 
 
@@ -537,6 +529,8 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     members = {
         query: [member_of(one, contents.roles) for one in row] for query, row in contents.value.items()
     }
+    for row in contents.rows:
+        row.fields.take(*contents.value)
     return {query: [one for one in row if one is not None] for query, row in members.items()}
 
 

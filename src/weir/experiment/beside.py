@@ -1,0 +1,99 @@
+"""Published scores beside those of a results folder, on its collections, splits and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir.core.results import result
+from weir.core.rounding import score
+from weir.core.scores import Row
+from weir.core.tables import Cell, Table, table_of
+from weir.errors import BadValue, UnknownName
+from weir.experiment.published import Reported, claimed, published, publisher_of, reported, words_of
+from weir.experiment.results import ResultCell
+from weir.measures.measure import direction
+
+
+@dataclass(frozen=True)
+class BesideScore:
+    """A mean of one's own, or a published score on the same collection and split by the same measure.
+
+    dataset: as the folder names it; system: one's own, or the published model; printed: as it is shown, a published one
+    as it was printed; source, note: where that stands, and what is said beside it, "" for one's own; claimed_by: one's
+    own systems that claim to be the published model.
+    """
+
+    dataset: str
+    measure: str
+    system: str
+    value: float
+    printed: str
+    source: str = ""
+    note: str = ""
+    claimed_by: tuple[str, ...] = ()
+
+
+def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[BesideScore]:
+    """The rows of each collection and measure, then the published scores there that are meant, the best first.
+
+    cells: those that the rows are of; text: a publisher, such as "MTEB", or words that names of published models have.
+    Raises UnknownName where no model has them all, BadValue where none of those has a score to lay beside.
+    """
+    words, every = words_of(text), published()
+    models = {one.model for one in every if words and words <= words_of(one.model)}
+    if not models:
+        raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
+    known = {cell.dataset: reported(cell.collection, cell.split) for cell in cells}
+    beside_rows, others = list[BesideScore](), set[str]()
+    for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
+        own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
+        beside_rows += [
+            BesideScore(dataset, measure, row.title or row.system, row.mean, score(row.mean)) for row in own
+        ]
+        at = known.get(dataset) or Reported(dataset, "test", None)  # a group, of whose members the cells are
+        there = [one for one in published(at.dataset, measure=measure) if one.split == at.split]
+        others |= {publisher_of(one.model).name for one in there}
+        for one in sorted(there, key=lambda one: -direction(measure) * one.value):
+            if one.model in models:
+                claims = tuple(row.system for row in own if one.model in claimed(row.system, at.dataset))
+                about = (one.source, one.note, claims)
+                beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
+    if not any(one.source for one in beside_rows):
+        places = ", ".join(dict.fromkeys(f"{row.measure} on {row.dataset}" for row in rows))
+        there_is = f"; there is {', '.join(sorted(others))}" if others else ""
+        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}")
+    return beside_rows
+
+
+MOST_SOURCES = 8
+"""So many are told apart by numbers; of more the files are named that hold them."""
+NO_TEST = "published scores are means alone: no interval, and no test of a difference from them"
+
+
+@result("beside", BesideScore)
+def beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
+    """One's own systems, then published ones: a column for each measure on each collection, then the sources."""
+    places = list(dict.fromkeys((one.dataset, one.measure) for one in scores))
+    datasets, measures = ({place[n] for place in places} for n in (0, 1))
+    sources = list(dict.fromkeys((one.source, one.note) for one in scores if one.source))
+    shown: dict[str, dict[tuple[str, str], Cell]] = {}
+    for one in scores:
+        numbered = one.source and len(sources) <= MOST_SOURCES
+        more = f"[{sources.index((one.source, one.note)) + 1}]" if numbered else ""
+        shown.setdefault(one.system, {})[one.dataset, one.measure] = Cell(
+            one.printed, more=more, value=one.value
+        )
+    names = [measure if len(datasets) == 1 else dataset if len(measures) == 1 else f"{dataset} {measure}"
+             for dataset, measure in places]  # fmt: skip
+    lines: list[list[str | Cell]] = [["system", *names]]
+    lines += [[system, *(cells.get(place, "-") for place in places)] for system, cells in shown.items()]
+    claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
+    notes = [NO_TEST, *claims, *(["weir study reproduce compares what is claimed"] if claims else [])]
+    if len(sources) <= MOST_SOURCES:
+        notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]
+    else:
+        named = ", ".join(dict.fromkeys(of.partition(":")[0] for of, _ in sources))
+        notes.append(f"{len(sources)} sources in {named}; --json names each")
+    title = next(iter(datasets if len(datasets) == 1 else measures if len(measures) == 1 else [""]))
+    return (table_of(lines, right=None, title=title, notes=notes),)

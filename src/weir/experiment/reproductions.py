@@ -1,0 +1,139 @@
+"""A page of published scores that were run again: two commands for each result, and what came of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from weir.core.tables import Cell, Table, table_of
+from weir.datasets import catalogue
+from weir.experiment.experiment import DEPTH
+from weir.experiment.reproduce import PublishedCheck, check_cells
+from weir.experiment.results import ResultCell, finished_cells
+
+TITLE = "Published scores, run again"
+
+
+def reproduction_tables(
+    root: Path, checks: Sequence[PublishedCheck], model: str | None = None
+) -> tuple[Table, ...]:
+    """An overview of the results that claim a published score, then each with its commands, outcome and record.
+
+    checks: as `reproduce` makes them of the folder; model: what its systems were taken to be, None for what they claim.
+    """
+    cells = {str(cell.folder): cell for cell in finished_cells(root)}
+    results: dict[tuple[str, str, str], list[PublishedCheck]] = {}
+    for check in checks:
+        if check.published is not None:
+            results.setdefault((check.folder, check.dataset, check.system), []).append(check)
+    lines: list[list[str | Cell]] = [["collection", "system", "scores", "reproduced", "off", "made", "weir"]]
+    pages = []
+    for (folder, dataset, system), own in results.items():
+        of = [cells[folder]] if folder in cells else members_of(cells, dataset, system)
+        outcomes = Counter(check.outcome for check in own)
+        agreed = len(own) - outcomes["off"] - outcomes["other data"]
+        made = of[-1].ranked.made
+        lines.append(
+            [
+                dataset,
+                system,
+                f"{len(own)}",
+                f"{agreed}",
+                f"{outcomes['off']}",
+                when(made),
+                str(made.get("weir")),
+            ]
+        )
+        pages.append(result_page(dataset, own, of, model))
+    unclaimed = len({(check.folder, check.measure) for check in checks if check.published is None})
+    first = table_of(
+        lines,
+        right=3,
+        keys=2,
+        tail=2,
+        title=TITLE,
+        above=(
+            "The first of its two commands made each result, the second compared it; dates, versions and machines "
+            "are those of its own records.",
+        ),
+        notes=(
+            "reproduced: to the last printed digit, or once scored by a rule that the publisher documents, or inside "
+            "what ties allow; each result says which",
+            *(
+                [f"{unclaimed} measures of results have no published score that their system claims"]
+                * bool(unclaimed)
+            ),
+        ),
+    )
+    return (first, *pages)
+
+
+def result_page(
+    dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], model: str | None
+) -> Table:
+    """The commands of a result, its scores beside the published ones, and what made it; cells: of a group several."""
+    lines: list[list[str | Cell]] = [["measure", "ours", "published", "difference", "verdict", "by"]]
+    for check in checks:
+        assert check.published is not None
+        lines.append([check.measure, *check_cells(check), check.published.model])
+    compare = [
+        "weir",
+        "study",
+        "reproduce",
+        "results/",
+        *(["--published", model] if model is not None else []),
+    ]
+    places = dict.fromkeys(
+        f"{one.published.model}: {one.published.source}"
+        + (f" ({one.published.note})" if one.published.note else "")
+        for one in checks
+        if one.published is not None
+    )
+    records = [
+        f"made {when(cell.ranked.made)} by {maker(cell.ranked.made)}; rankings {cell.folder.name} of "
+        f"{cell.collection} {cell.split}, judgments {cell.judgments}"
+        for cell in cells
+    ]
+    title, notes = f"{dataset}: {checks[0].system}", (*records, *places)
+    table = table_of(lines, right=3, tail=2, title=title, notes=notes)
+    return replace(table, commands=(shlex.join(run_words(dataset, cells)), shlex.join(compare)))
+
+
+def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
+    """The command that makes a result again, fetched collection and all; dataset: the group of which the cells are."""
+    cell = cells[0]
+    facts = cell.scored[-1][1].facts
+    place = dataset if len(cells) > 1 else str(facts.get("collection") or cell.collection)
+    entry = catalogue.get(cell.collection) if cell.collection in catalogue.names() else None
+    if cell.split != ("test" if entry is None else entry.split):
+        place += f":{cell.split}"
+    words = ["weir", "run", *(["--fetch"] if entry is not None else []), "-d", place, "-s", cell.system]
+    words += [word for row in cell.rows for word in ("-m", row.measure)]
+    words += [] if cell.depth == DEPTH else ["-k", str(cell.depth)]
+    dropped = facts.get("self_match") == "drop" and (entry is None or entry.self_match != "drop")
+    return [*words, *(["--drop-self"] if dropped else []), "-o", "results/"]
+
+
+def members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> list[ResultCell]:
+    """The cells of a system on the members of a group."""
+    members = catalogue.group(group).members
+    return [cell for cell in cells.values() if cell.dataset in members and cell.system == system]
+
+
+def when(made: Mapping[str, object]) -> str:
+    """The minute in which something was made, as its record says."""
+    return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
+
+
+def maker(made: Mapping[str, object]) -> str:
+    """Version, packages and machine of a record."""
+    packages = made.get("packages")
+    versions = (
+        [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []
+    )
+    about = [f"weir {made.get('weir')} (code {made.get('code')})", f"Python {made.get('python')}", *versions]
+    machine = f"{made.get('system')}, {made.get('processor')}, {made.get('threads')} threads"
+    return f"{', '.join(about)} on {machine}"

@@ -1,0 +1,72 @@
+"""The engine static: a text is the mean of its tokens' vectors, which stand in a table; nothing else is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.core.strings import Float32, Int64
+from weir.errors import BadValue, StoreError
+from weir.models.checkpoints import Checkpoint
+from weir.models.heads import AnyHead, VectorHead
+from weir.models.openvino_engine import NORM_FLOOR, layered
+from weir.models.tokens import Tokens
+from weir.models.weights import read_state
+
+TABLES = ("embedding.weight", "embeddings")
+"""What sentence-transformers and model2vec call the table."""
+
+
+@dataclass(frozen=True, eq=False)
+class StaticTable:
+    """The vectors of all tokens, float32[V, d], and the head behind their mean."""
+
+    table: Float32
+    head: VectorHead
+    padded: bool = False
+    alone: bool = True
+
+    def rows(self, batch: Tokens) -> Float32:
+        """The mean of each text's vectors behind the head, zeros for a text without tokens."""
+        filled = batch.lengths > 0
+        rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
+        if filled.any():
+            vectors = self.table[batch.ids].astype(np.float64)
+            sums = np.add.reduceat(vectors, batch.ptr[:-1][filled], axis=0)
+            rows[filled] = sums / batch.lengths[filled][:, None]
+        for layer in self.head.layers:
+            rows = layered(rows, layer)
+        if self.head.normalise:
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), NORM_FLOOR)
+        return rows
+
+    def array(self, parts: Sequence[Float32]) -> Float32:
+        """The rows of several batches, one behind the other."""
+        return np.concatenate(parts)
+
+    def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
+        """(row, column, number) of what is above a threshold in a batch's rows, and of what is not a number."""
+        there = ~(rows <= threshold)
+        row, column = np.nonzero(there)
+        return row, column, rows[there]
+
+
+def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:
+    """The engine around the table of a checkpoint.
+
+    Raises BadValue for a head that is no mean, and for a table that stands for tokens by a mapping or by weights beside
+    it; StoreError for a checkpoint without a table.
+    """
+    if not isinstance(head, VectorHead) or head.pooling != "mean":
+        raise BadValue(f"{checkpoint.folder}: a table of vectors has a mean for each text, and nothing else")
+    state = read_state(checkpoint.folder)
+    if more := sorted({"mapping", "weights"} & set(state)):
+        raise BadValue(
+            f"{checkpoint.folder}: its table has {' and '.join(more)} beside it, which Weir does not read"
+        )
+    table = next((state[name] for name in TABLES if name in state), None)
+    if table is None or table.ndim != 2:
+        raise StoreError(f"{checkpoint.folder}: no table of vectors there; expected {' or '.join(TABLES)}")
+    return StaticTable(np.ascontiguousarray(table, np.float32), head)

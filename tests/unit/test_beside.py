@@ -1,0 +1,89 @@
+"""Published scores beside those of a results folder, in one table."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import weir
+from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
+from tests.unit.test_cli import refused
+from weir.cli import main
+from weir.experiment.beside import MOST_SOURCES
+from weir.experiment.published import published
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A cell of SciFact, one of its training queries, and one of a collection that nobody published."""
+    for name, split in (("scifact", "test"), ("scifact", "train"), ("shop", "test")):
+        about = {"dataset": name, "split": split}
+        write_cell(tmp_path / f"{name}-{split}" / "a", RUN, MANIFEST | about, ("nDCG@10", "R@100"), QRELS)
+    return tmp_path
+
+
+def test_every_published_score_of_a_publisher_stands_below_ones_own(folder):
+    found = weir.results_beside(folder, "BEIR paper", datasets=["scifact:test"])
+    there = [one for one in published("scifact", measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
+    of_measure = [one for one in found if one.measure == "nDCG@10"]
+    assert [of_measure[0].system, of_measure[0].source] == ["bm25", ""]
+    assert {(one.system, one.printed) for one in of_measure[1:]} == {
+        (one.model, one.printed) for one in there
+    }
+    values = [one.value for one in of_measure[1:]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_a_split_has_the_scores_of_that_split_alone(folder):
+    places = {(one.dataset, bool(one.source)) for one in weir.results_beside(folder, "MTEB")}
+    assert places == {
+        ("scifact:test", False),
+        ("scifact:test", True),
+        ("scifact:train", False),
+        ("shop", False),
+    }
+
+
+def test_the_table_names_what_is_claimed_and_where_it_stands(folder, capsys):
+    assert main(["results", str(folder), "--published", "anserini bm25 flat", "-m", "nDCG@10"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^BM25 flat \[Anserini\] +0\.6789 \[\d\] +- +-$", out, re.MULTILINE)
+    assert "bm25 claims to be BM25 flat [Anserini]" in out
+    assert "[1] castorini/anserini" in out.split("\n\n")[-1]
+    assert "no interval, and no test of a difference" in out
+    assert main(["results", str(folder), "--published", "MTEB", "-m", "nDCG@10"]) == 0
+    out = capsys.readouterr().out
+    assert "sentence-transformers/all-mpnet-base-v2 [MTEB]" in out
+    count = len({one.source for one in weir.results_beside(folder, "MTEB", "nDCG@10") if one.source})
+    assert count > MOST_SOURCES
+    assert f"{count} sources in embeddings-benchmark/results@" in out
+
+
+def test_every_form_has_the_scores(folder, capsys):
+    command = ["results", str(folder), "--published", "BEIR paper", "-d", "scifact:test"]
+    assert main([*command, "--json"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.rstrip("\n").split("\n")]
+    assert {"system": "DPR [BEIR paper]", "printed": "0.318"}.items() <= records[-2].items() or any(
+        {"system": "DPR [BEIR paper]", "printed": "0.318"}.items() <= one.items() for one in records
+    )
+    for form, text in (
+        ("--markdown", "| DPR \\[BEIR paper\\]"),
+        ("--csv", "DPR [BEIR paper]"),
+        ("--latex", "DPR"),
+    ):
+        assert main([*command, form]) == 0
+        assert text in capsys.readouterr().out
+
+
+def test_mistakes_are_one_line(folder, capsys):
+    assert "no publisher named 'BIER paper'; did you mean BEIR paper" in refused(
+        capsys, "results", str(folder), "--published", "BIER paper"
+    )
+    told = refused(capsys, "results", str(folder), "--published", "BIRCO", "-d", "scifact:test")
+    assert "nothing of 'BIRCO' is published for nDCG@10 on scifact:test" in told
+    assert "there is Anserini, " in told
+    assert "leave out the rest" in refused(
+        capsys, "results", str(folder), "--published", "MTEB", "--per-query"
+    )
