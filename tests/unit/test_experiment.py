@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from weir.cli.main import main
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells, mixed_provenance
+from weir.systems.lexical.bm25 import BM25Searcher
 
 
 @pytest.fixture
@@ -327,6 +329,22 @@ def test_where_queries_are_documents_k_others_remain(tmp_path):
         answers.setdefault(query, []).append(document)
     assert len(answers) == rows[0].queries == rows[0].answered
     assert all(len(found) == 10 and query not in found for query, found in answers.items())
+
+
+def test_what_a_collection_opened_is_let_go_before_the_next(tmp_path):
+    collections = tuple(str(write_collection(tmp_path / name)) for name in ("one", "two", "three"))
+    held: dict[str, int] = {}
+
+    def watch(stage: str, done: int, total: int) -> None:
+        """Count the searchers in memory when a collection is first heard of."""
+        if stage.split(maxsplit=1)[0] not in held:
+            gc.collect()
+            held[stage.split(maxsplit=1)[0]] = sum(isinstance(one, BM25Searcher) for one in gc.get_objects())
+
+    gc.collect()
+    before = sum(isinstance(one, BM25Searcher) for one in gc.get_objects())
+    Experiment(collections, ("bm25",), ("nDCG@10",)).execute(tmp_path / "results", watch)
+    assert held == {"one": before, "two": before, "three": before}
 
 
 def test_a_group_is_the_unweighted_mean_of_its_members(tmp_path, capsys):

@@ -146,6 +146,9 @@ def test_a_fusion_claims_by_its_parts_whatever_names_them():
     assert claimed('rrf(bm25, dense("BAAI/bge-base-en-v1.5"))', "scifact") == (model,)
     assert claimed('rrf(bm25, dense("bge-base"), k=10)', "scifact") == ()
     assert claimed('rrf(bm25, dense("bge-base"))', "arguana") == ()  # its queries are documents
+    assert claimed('dense("contriever")', "webis-touche2020") == (
+        "Contriever [Pyserini 2CR]",
+    )  # by today's judgments
 
 
 def test_what_a_checkpoint_is_called_is_what_its_scores_are_called():

@@ -414,8 +414,12 @@ class Experiment:
             if on is not None:
                 cluster_at(on).complete(self, at, watch)
             done: dict[int, tuple[Path, list[Row]]] = {}
+            last = cells[0].stages
             for wait in (False, share is None):
                 for number in range(len(cells)) if share is None else share.order(len(cells)):
+                    if cells[number].stages.dataset is not last.dataset:
+                        last.release()
+                    last = cells[number].stages
                     completed = None if number in done else cells[number].complete(measures, wait)
                     if completed is not None:
                         if not done:

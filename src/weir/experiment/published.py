@@ -187,9 +187,8 @@ def claimed(system: str, dataset: str) -> tuple[str, ...]:
     A stored ranking called as a rank file of BIRCO's authors claims what is published of that file; anything else what
     its model's card names, or claims.toml.
     """
-    return tuple(
-        model for model, not_on in _claims().get(_claiming(system), {}).items() if dataset not in not_on
-    ) + _of_rank_file(system, dataset)
+    not_on, models = _toml("claims.toml")["not_on"], _claims().get(_claiming(system), ())
+    return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
 def claimant(model: str) -> str | None:
@@ -231,17 +230,11 @@ def _claiming(system: str) -> str:
 
 
 @cache
-def _claims() -> dict[str, dict[str, tuple[str, ...]]]:
-    """For each system that claims something, its published models, with the collections on which each is not it."""
-    claims: dict[str, dict[str, tuple[str, ...]]] = {}
-    for claim in _toml("claims.toml")["claim"]:
-        models = {model: tuple(claim.get("not_on", {}).get(model, ())) for model in claim["models"]}
-        claims.setdefault(_claiming(claim["system"]), {}).update(models)
-    for card in cards():
-        if card.published:
-            system = _claiming(f'{card.system}("{card.name}")')
-            claims.setdefault(system, {}).update(dict.fromkeys(card.published, ()))
-    return claims
+def _claims() -> dict[str, tuple[str, ...]]:
+    """For each system that claims something, its published models."""
+    claims = {_claiming(claim["system"]): tuple(claim["models"]) for claim in _toml("claims.toml")["claim"]}
+    of_cards = [card for card in cards() if card.published]
+    return claims | {_claiming(f'{card.system}("{card.name}")'): card.published for card in of_cards}
 
 
 @cache

@@ -182,6 +182,11 @@ class StageCache:
 
         return replace(self, watch=watch_cell)
 
+    def release(self) -> None:
+        """Let go of what is in memory; it is read again where it is asked for."""
+        self.opened.clear()
+        self.runs.clear()
+
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index of a corpus, opened where its stage is sound, else built."""
         if isinstance(part, Composite):
