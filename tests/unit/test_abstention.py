@@ -13,6 +13,8 @@ import pytest
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
 from weir.measures import score_run
 from weir.stats.threshold import ABSTENTION_RATES as RATES
@@ -143,6 +145,17 @@ def test_each_measure_has_its_curve():
     assert found[1].oracle == tuple(curve(scores.of("AP"), scores.of("AP")))
     with pytest.raises(UnknownName, match=r"'maximum'.*max"):
         abstention(run, scores, "maximum")
+
+
+def test_less_is_better_gains_as_more_is_better_of_the_complement_and_neither_gains_nothing():
+    values = np.array([0.1, 0.9, 0.4, 0.4, 1.0, 0.0])
+    run = Run.of({f"q{n}": {"d": float(n)} for n in range(6)})
+    areas = [
+        abstention(run, Scores((name,), Ids.of(list(run.queries)), row[None], np.ones(6, bool)))[0].nauc
+        for name, row in (("Hole@10", values), ("P@10", 1 - values), ("Judged@10", values))
+    ]
+    assert areas[0] == pytest.approx(areas[1], abs=1e-12)
+    assert math.isnan(areas[2])
 
 
 def test_undefined_values_are_left_out():

@@ -99,4 +99,20 @@ def test_every_statement_of_judgments_that_dangle_says_so_once(tmp_path, capsys)
     for command in ("eval", "compare", "gate", "power"):
         main([command, str(collection), *runs, "-m", "R@10"])
         assert capsys.readouterr().err.count("that it does not have: 'ghost'") == 1, command
-    assert str(weir.diff(collection, *runs)).count("'ghost'") == 1
+    weir.benchmark(collection, ["bm25", "rm3"], "R@10", out=tmp_path / "r")
+    cells = [path.parent for path in (tmp_path / "r").glob("*/*/scores-*.json")]
+    shown = [weir.diff(collection, *runs), weir.diff(*cells), weir.why(collection, *runs), weir.why(*cells)]
+    assert [str(one).count("'ghost'") for one in shown] == [1] * 4
+    fit = [
+        "fuse",
+        "wsum(norm='max')",
+        *runs,
+        "--fit",
+        str(collection),
+        "--folds",
+        "2",
+        "-o",
+        str(tmp_path / "f"),
+    ]
+    main(fit)
+    assert capsys.readouterr().err.count("'ghost'") == 1

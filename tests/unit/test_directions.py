@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,9 +12,13 @@ from hypothesis import strategies as st
 import weir
 from weir.core.scores import Scores
 from weir.core.strings import Ids
+from weir.core.subject import Subject
 from weir.errors import BadValue
-from weir.measures.measure import MEASURES, direction, measure
+from weir.labels.pools import relabelled
+from weir.measures.measure import MEASURES, direction, measure, parse_measure
+from weir.plugins.sensitivity.reordering import reorderings
 from weir.stats.compare import ComparisonMethod
+from weir.stats.order_agreement import STATISTICS_OF_ORDERS, order_agreement, order_tables
 from weir.stats.score_rows import long_table, result_rows
 
 NEITHER = ["Judged@10", "NumRet", "NumRel", "NumNonrelRet", "IDCG@10"]
@@ -109,3 +115,42 @@ def test_fewer_holes_pass_a_gate_and_more_fail():
     assert "upper bound" in repr(weir.gate(QRELS, none, holes, "Hole@10"))
     [moves] = weir.diff(QRELS, holes, none, measure="Hole@10")
     assert (len(moves.won), len(moves.lost)) == (8, 0)
+
+
+MIXED = {q: MANY[q] if n < 4 else {"x": 2.0, "a": 1.0} for n, q in enumerate(QRELS)}
+HOLES = {q: {"x": 3.0, "y": 2.0, "a": 1.0} for q in QRELS}
+ANEW = {q: row | {"x": 1} for q, row in QRELS.items()}
+
+
+def test_orders_and_gains_of_less_is_better_are_those_of_the_complement():
+    """What systems are ordered by, and what a re-ranking gains: holes are the complement of what is judged."""
+    runs = {name: weir.Run.of(of) for name, of in (("holes", HOLES), ("mixed", MIXED), ("many", MANY))}
+    first, second = weir.Qrels.of(QRELS), weir.Qrels.of(ANEW)
+    less, more = (order_agreement(runs, first, second, parse_measure(m)) for m in ("Hole@2", "P(rel=0)@2"))
+    assert less.first == pytest.approx([1 - mean for mean in more.first])
+    assert tuple(name for name, *_ in less.intervals) == STATISTICS_OF_ORDERS
+    assert [getattr(less, name) for name in STATISTICS_OF_ORDERS] == [
+        getattr(more, name) for name in STATISTICS_OF_ORDERS
+    ]
+    best_first = [line[0].text for line in order_tables([less])[0].rows[1:]]
+    assert best_first == [line[0].text for line in order_tables([more])[0].rows[1:]]
+    with pytest.raises(BadValue, match="order systems by another measure"):
+        order_agreement(runs, first, second, parse_measure("Judged@2"))
+    gains = {
+        name: reorderings(runs["holes"], {"many": runs["many"]}, first, parse_measure(name))[0].gain
+        for name in ("Hole@2", "P(rel=0)@2", "NumRet")
+    }
+    assert [(one.hurt, one.helped) for one in gains.values()] == [(0, 1), (0, 1), (0, 0)]
+
+
+def test_geometric_means_are_no_logarithms_wherever_systems_are_scored_again():
+    runs = {name: weir.Run.of(of) for name, of in (("few", FEW), ("many", MANY))}
+    first, second, measure = weir.Qrels.of(QRELS), weir.Qrels.of(ANEW), parse_measure("gmAP")
+    means = [[weir.evaluate(q, run, "gmAP").means()["gmAP"] for run in runs.values()] for q in (QRELS, ANEW)]
+    orders = order_agreement(runs, first, second, measure)
+    assert [*orders.first, *orders.second] == pytest.approx([*means[0], *means[1]])
+    gain = reorderings(runs["many"], {"few": runs["few"]}, first, measure)[0].gain
+    assert [gain.after, gain.before] == pytest.approx(means[0])
+    assert gain.change == pytest.approx(means[0][0] - means[0][1])
+    rows, _ = relabelled(Subject("s", qrels=first, runs=runs), second, measure)
+    assert all(math.isnan(row.low) and row.change == row.after - row.before for row in rows)

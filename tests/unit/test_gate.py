@@ -186,6 +186,10 @@ def test_sides_of_other_judgments_are_refused_or_compared_on_common_queries(tmp_
     after = JudgedScores(replace(before.scores, conventions="default"), before.marks)
     with pytest.raises(BadValue, match="self_matches=drop, the candidate with default"):
         on_same_queries("d", before, after, common=True)
+    folders = [replace(before, marks={}, judgments=mark) for mark in ("one", "other")]
+    for common in (False, True):  # --common is no remedy where the records say that judgments differ
+        with pytest.raises(BadValue, match=r"scores by different judgments.*same weir run"):
+            on_same_queries("d", *folders, common=common)
 
 
 @pytest.mark.parametrize(

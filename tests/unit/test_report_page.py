@@ -17,7 +17,7 @@ if CHROMIUM is None:
     pytest.skip("needs Debian's chromium", allow_module_level=True)
 
 import weir  # noqa: E402 - behind the skip
-from tests.unit.test_report import results  # noqa: E402, F401 - behind the skip; a fixture
+from tests.unit.test_report import results, synthetic  # noqa: E402, F401 - behind the skip; a fixture
 from tests.unit.test_submissions import mine, packed, site  # noqa: E402, F401 - behind the skip; fixtures
 from weir.core.charts import MIDDLE_PX, NARROW_PX, WIDE_PX, Point, Points, svg  # noqa: E402 - behind the skip
 from weir.plugins.report.page import style_sheet  # noqa: E402 - behind the skip
@@ -195,12 +195,25 @@ def test_it_prints(browser, address, tmp_path):
     context.close()
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> str:
+    """A report of thirty systems with long names on nine collections."""
+    folder = tmp_path_factory.mktemp("large")
+    systems = ["bm25", *(f'dense("a-model-with-a-long-name-{n}", max_length=64)' for n in range(29))]
+    shares = {
+        (f"collection-number-{d}", s): (d + n) % 10 / 10 for d in range(9) for n, s in enumerate(systems)
+    }
+    weir.report(synthetic(folder / "results", shares), audit=False).save(folder / "report.html")
+    return (folder / "report.html").as_uri()
+
+
 @pytest.mark.parametrize("width", [688, 710], ids=["A4", "Letter"])
-def test_nothing_is_cut_on_paper(browser, address, width):
+@pytest.mark.parametrize("which", ["address", "large"])
+def test_nothing_is_cut_on_paper(browser, request, which, width):
     """Pages less their margins are so many pixels wide; what a frame would scroll on a screen is lost on paper."""
     opened = browser.new_page(viewport={"width": width, "height": 970})
     opened.emulate_media(media="print")
-    opened.goto(address)
+    opened.goto(request.getfixturevalue(which))
     beyond = opened.evaluate(
         """() => [...document.querySelectorAll('main *')]
           .filter(e => e.checkVisibility() && e.getClientRects().length && !(e instanceof SVGElement && e.tagName != 'svg' && e.tagName != 'text'))

@@ -496,8 +496,9 @@ def threshold(
     ranked = scoring.ranked(ranking(run))
     rows = qrels.items() if isinstance(qrels, Mapping) else ()
     empty = [str(query) for query, row in rows if isinstance(row, Sized) and not len(row)]
-    result = chosen(ranked, qrels_from(qrels), parsed, rules, [*unanswerable, *silent, *empty])
-    return ResultSet("threshold", (result,), scoring.notes)
+    judged = qrels_from(qrels)
+    result = chosen(ranked, judged, parsed, rules, [*unanswerable, *silent, *empty])
+    return ResultSet("threshold", (result,), (*scoring.notes, *scoring.dangling_notes(judged)))
 
 
 def _all_paths(values: Sequence[object]) -> list[Path]:

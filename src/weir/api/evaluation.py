@@ -227,4 +227,6 @@ def fit_fusion(
     judgments, collection = judged_by(qrels)
     rules = ScoringRules.of(collection)
     ranked = [rules.ranked(run_from(run)) for run in all_rankings(tuple(runs))]
-    return fit(method, ranked, rules.counted(qrels_from(judgments)), measure, folds)
+    judged = rules.counted(qrels_from(judgments))
+    fitted = fit(method, ranked, judged, measure, folds)
+    return replace(fitted, remarks=tuple(rules.dangling_notes(judged)))

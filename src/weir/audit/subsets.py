@@ -27,7 +27,7 @@ from weir.errors import BadValue
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.records import write_collection
 from weir.measures.evaluate import score_run, scores_of
-from weir.measures.measure import Measure, parse_measure
+from weir.measures.measure import Measure, direction, parse_measure
 from weir.stats.order_agreement import kendall_tau, order_interval
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 from weir.systems.expression import parse_system
@@ -309,7 +309,8 @@ def subset_tables(proofs: Sequence[SubsetProof]) -> tuple[Table, ...]:
     tables = []
     for one in proofs:
         lines = [["system", f"{one.measure} whole", "subset", "shift"]]
-        rows = sorted(zip(one.systems, one.whole, one.part, strict=True), key=lambda row: -row[1])
+        way, means = direction(one.measure) or 1, zip(one.systems, one.whole, one.part, strict=True)
+        rows = sorted(means, key=lambda row: -way * row[1])
         lines += [[name, score(whole), score(part), change(part - whole)] for name, whole, part in rows]
         verdict = "the subset ranks these systems as the whole does"
         if not one.valid:

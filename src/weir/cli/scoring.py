@@ -330,7 +330,9 @@ def fuse_command(
         return
     search = Search(method, measure or "nDCG@10", FOLDS if folds is None else folds, SEED if seed is None else seed,
                     STEP if step is None else step, depth, train_queries)  # fmt: skip
-    write_run(_fitted(pool, files, (Path(qrels).name, rules.counted(qrels_from(judged))), search), output)
+    judgments = rules.counted(qrels_from(judged))
+    say_notes(rules.dangling_notes(judgments))
+    write_run(_fitted(pool, files, (Path(qrels).name, judgments), search), output)
 
 
 def _pooled(paths: Sequence[Path], check: Callable[[int], None], rules: ScoringRules) -> Pool:

@@ -898,7 +898,8 @@ def _key(chart: Chart, width: int, look: Look) -> tuple[float, str]:
                     items.append((shape, verdict))
             if items:
                 steps = ("by under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3")
-                items += [(swatches(f"better{n}", f"worse{n}"), words) for n, words in enumerate(steps)]
+                there = [words for _, words in items]
+                items += [(swatches(*(f"{v}{n}" for v in there)), words) for n, words in enumerate(steps)]
             elif not verdicts:
                 items.append((swatches(*(f"place{n}" for n in range(5))), "lower to higher"))
         case Spread():

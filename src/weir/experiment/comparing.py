@@ -323,7 +323,8 @@ def diff_cells(
         return query_differences(name, names, scores[0], scores[1], top)
     parsed = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
-    scores = [scores_of(Judged.of(run, dataset.qrels), (parsed,)) for run in runs]
+    dangling = ScoringRules(dataset=dataset).dangling_notes(dataset.qrels)
+    scores = [scores_of(Judged.of(run, dataset.qrels), (parsed,)).remarked(dangling) for run in runs]
     moves = query_differences(str(parsed), names, scores[0], scores[1], top)
     return with_texts(with_documents(moves, dataset.qrels, *runs), dataset.all_queries, dataset.corpus)
 
@@ -624,7 +625,9 @@ def _pairs(
         else:
             missing = sorted(one.datasets.keys() - other.datasets.keys())
             if missing:
-                raise BadValue(f"the candidate has no results on {', '.join(missing)}")
+                raise BadValue(
+                    f"the candidate has no results on {', '.join(missing)}; it has {', '.join(other.datasets)}"
+                )
             datasets = [(name, before, other.datasets[name]) for name, before in one.datasets.items()]
             notes += [
                 Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())

@@ -619,7 +619,8 @@ def explain_rankings(
         ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
-    notes, wanted = [note.text for note in rules.notes], parse_measure(measure or DEFAULT_MEASURES[0])
+    said = (*rules.notes, *rules.dangling_notes(judged))
+    notes, wanted = [note.text for note in said], parse_measure(measure or DEFAULT_MEASURES[0])
     for name, run in ranked.items():
         k, queries = Judged.of(run, judged).cut_in_ties()
         if queries and reaches(wanted, k):
@@ -653,6 +654,7 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
             "pass them with --qrels or --collection"
         )
         return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
+    notes += [note.text for note in ScoringRules(dataset=dataset).dangling_notes(qrels)]
     run = read_run(cell.run)
     whole = (
         with_ties_beyond(cell, dataset, run) if dataset is not None and reaches(measure, cell.depth) else None

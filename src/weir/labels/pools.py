@@ -29,7 +29,7 @@ from weir.files.formats import begins_as_sheet, number_records, table_head
 from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
-from weir.measures.measure import Measure, parse_measure
+from weir.measures.measure import Measure, direction, parse_measure
 from weir.stats.resampling import interval
 from weir.stats.score_bounds import Unjudged
 from weir.stats.score_rows import exchange_notes
@@ -295,7 +295,7 @@ class Relabelled:
     """A system before and after new judgments.
 
     hole_before, hole_after: mean Hole@10; before, after: the mean of the measure; low, high: 95% interval of the mean
-    difference, by bootstrap over queries.
+    difference, by bootstrap over queries, none of geometric means.
     """
 
     subject: str
@@ -361,7 +361,7 @@ def relabelled(
         if not before.answered.any():
             raise BadValue(f"{subject.name}: {name} answers none of the {len(old):,} judged queries")
         one, other = (scores.in_id_order(str(measure)) for scores in (before, after))
-        low, high = interval(other - one)
+        low, high = (math.nan, math.nan) if measure.geometric else interval(other - one)
         rows.append(
             Relabelled(
                 subject.name,
@@ -385,12 +385,20 @@ def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Pairs of systems (better before, better now) of one subject that changed places."""
+    """Pairs of systems (better before, better now) of one subject that changed places, by larger means of a measure
+    without a direction."""
     return [
-        (one.system, other.system) if one.before > other.before else (other.system, one.system)
+        (one.system, other.system)
+        if _place(one, one.before) < _place(other, other.before)
+        else (other.system, one.system)
         for one, other in combinations(rows, 2)
         if one.subject == other.subject and (one.before - other.before) * (one.after - other.after) < 0
     ]
+
+
+def _place(row: Relabelled, mean: float) -> float:
+    """What rows are ordered by, the least first."""
+    return -(direction(row.measure) or 1) * mean
 
 
 @result("relabel", Relabelled, records=lambda row: [plain(row) | {"change": plain(row.change)}])
@@ -410,7 +418,7 @@ def relabel_tables(rows: Sequence[Relabelled]) -> tuple[Table, ...]:
             change(row.change),
             between(row.low, row.high, change),
         ]
-        for row in sorted(rows, key=lambda row: (row.subject, -row.after))
+        for row in sorted(rows, key=lambda row: (row.subject, _place(row, row.after)))
     ]
     pairs = "; ".join(f"{better} was above {worse}" for better, worse in turned(list(rows)))
     note = f"changed places: {pairs}" if pairs else "no two systems changed places"

@@ -82,6 +82,11 @@ def on_same_queries(
             verb = "queries are" if len(queries) > 1 else "query is"
             differences.append(f"{len(queries)} {verb} {where} ({names})")
     if not marked and not (before.judgments and before.judgments == after.judgments):
+        if before.judgments and after.judgments:
+            raise BadValue(
+                f"{dataset}: baseline and candidate are scores by different judgments, and of which queries is not "
+                "seen here; the same weir run scores both again"
+            )
         differences.append("whether the judgments are the same cannot be seen, as the collection is not here")
     if not differences:
         return one, other, []

@@ -12,11 +12,12 @@ from weir.core.qrels import Qrels
 from weir.core.results import result
 from weir.core.rounding import change, count, counted, score, share
 from weir.core.run import Run
+from weir.core.scores import averaged
 from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import score_run
-from weir.measures.measure import Measure
+from weir.measures.measure import Measure, direction, no_direction_note
 from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import bounds_shown, drawn_tables
 from weir.stats.significance import adjusted, all_pairs, p_values
@@ -197,8 +198,11 @@ def order_agreement(
 ) -> OrderAgreement:
     """Score systems by both labels on the queries that both judge, and compare.
 
-    Raises BadValue for fewer than two systems, and where labels have fewer than two queries in common.
+    Raises BadValue for fewer than two systems, where labels have fewer than two queries in common, and for a measure of
+    which more is neither better nor worse.
     """
+    if problem := no_direction_note([str(measure)]):
+        raise BadValue(f"{problem[0]}; order systems by another measure")
     if len(runs) < 2:
         raise BadValue(f"{counted(len(runs), 'ranking')} cannot be put in order; name two or more")
     common = np.flatnonzero(second.queries.codes(first.queries.strings) >= 0)
@@ -211,8 +215,9 @@ def order_agreement(
     )
     top = min(TOP_SYSTEMS, len(runs))
     means = np.round([one.mean(axis=1), other.mean(axis=1)], MEAN_DECIMALS)
-    values = _statistics(means, top)
-    both = np.stack([one.T, other.T], axis=1)
+    way = direction(str(measure))
+    values = _statistics(way * means, top)
+    both = way * np.stack([one.T, other.T], axis=1)
     resampled = [_statistics(np.round(sums / len(both), MEAN_DECIMALS), top) for sums in drawn_tables(both)]
     pairs, of_top = (math.comb(count, 2) for count in (len(one), top))
     steps = (pairs, pairs, pairs, pairs, top, of_top)
@@ -227,8 +232,8 @@ def order_agreement(
         names,
         str(measure),
         tuple(runs),
-        tuple(means[0].tolist()),
-        tuple(means[1].tolist()),
+        tuple(averaged(mean, measure.geometric) for mean in means[0].tolist()),
+        tuple(averaged(mean, measure.geometric) for mean in means[1].tolist()),
         *(len(common), tau, ap, rho, overlap, top, share, top_tau, intervals, len(by_first)),
         float((by_first == by_second).mean()),
         int(((by_first != 0) & (by_second == 0)).sum()),
@@ -267,7 +272,8 @@ def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
     for one in results:
         first, second = one.labels
         systems = [["system", f"{one.measure} by {first}", f"by {second}", "change"]]
-        rows = sorted(zip(one.systems, one.first, one.second, strict=True), key=lambda row: -row[1])
+        way, means = direction(one.measure), zip(one.systems, one.first, one.second, strict=True)
+        rows = sorted(means, key=lambda row: -way * row[1])
         systems += [[name, score(a), score(b), change(b - a)] for name, a, b in rows]
         statistics = {
             "tau": ("tau", one.tau),

@@ -19,7 +19,7 @@ from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
-from weir.measures.measure import Measure
+from weir.measures.measure import Measure, direction
 from weir.registry import Registry
 from weir.stats.distributions import normal_quantile
 from weir.stats.resampling import LEVEL, SEED, interval
@@ -63,19 +63,19 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     counts, with less confidence than any other. confidence: "max", the best score, "std", the standard deviation of
     the scores, or "diff1", the best less the second. Where values are logarithms the means are geometric, the area is
     not. ties: what counts for queries of equal confidence, their "mean" or each in turn in the "order" of the scores
-    (MTEB before its issue 5613). Queries where a measure is undefined are left out of it.
-    Raises UnknownName for another confidence, BadValue for another rule of ties. Source: Gisserot-Boukhlef et al.
-    2024; mteb retrieval_metrics.py.
+    (MTEB before its issue 5613). Queries where a measure is undefined are left out of it, and one without a direction
+    has no area. Raises UnknownName for another confidence, BadValue for another rule of ties. Source: Gisserot-Boukhlef
+    et al. 2024; mteb retrieval_metrics.py.
     """
     sure = confidence_of(run, scores.queries, confidence)
     abstentions = []
     for measure, values in zip(scores.measures, scores.values, strict=True):
-        defined = ~np.isnan(values)
+        defined, way = ~np.isnan(values), direction(measure)
         own, oracle = (
             curve(by[defined], values[defined], ties)
             if defined.any()
             else np.full(len(ABSTENTION_RATES), np.nan)
-            for by in (sure, values)
+            for by in (sure, way * values)
         )
         geometric = measure in scores.geometric
         abstentions.append(
@@ -85,7 +85,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
                 tuple(ABSTENTION_RATES.tolist()),
                 tuple(averaged(mean, geometric) for mean in own.tolist()),
                 tuple(averaged(mean, geometric) for mean in oracle.tolist()),
-                nauc(own, oracle),
+                nauc(way * own, way * oracle),
             )
         )
     return abstentions

@@ -271,8 +271,13 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     low, high = low - margin, high + margin
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
     grouped = any(one.letters for one in whole.standings) and len(letters) <= 26
+    known = any(one.low is not None for one in whole.standings)
     axis = f"{whole.measure}{', ticks for each collection' if whole.unit == 'datasets' else ''}"
-    heads = [("rank", "rank"), ("name", "system"), ("mean weir-number", "mean<small>95% interval</small>")]
+    heads = [
+        ("rank", "rank"),
+        ("name", "system"),
+        ("mean weir-number", f"mean{'<small>95% interval</small>' * known}"),
+    ]
     heads += [("strip-cell", strip_svg(None, low, high, axis))]
     heads += [("groups", "tie groups")] * grouped
     heads += [("against", f"against {text(study.label(study.baseline), 40)}")]
@@ -361,7 +366,7 @@ def grid_html(study: Study, section: Section) -> str:
             ]
             tail.append(f'<td class="weir-number weir-soft">{"" if size is None else f"{size:,}"}</td>')
             lines.append(f'<tr><th scope="row">{text(dataset)}</th>{"".join(cells)}{"".join(tail)}</tr>')
-        kind = "weir-grid weir-many" if wide else "weir-grid"
+        kind = "weir-grid" + " weir-many" * wide + " weir-most" * (len(names) > 20)
         name = html_escaped(measure)
         more = "".join(f'<th scope="col">{column}</th>' for column in ("queries", "detectable", "documents"))
         boards.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -134,11 +135,17 @@ def lede(study: Study) -> str:
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = and_(names) if len(names) <= 4 else f"{len(names)} collections"
+    lacking = sum(math.isnan(row.low) for row in study.cell_rows)
+    means = (
+        f"All but {counted(lacking, 'mean')} on a collection have"
+        if lacking
+        else "Every mean on a collection has"
+    )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
     verb = "system answered" if len(study.systems) == 1 else "systems answered"
     return (
         f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
-        f"Every mean has a 95% interval. {verdicts}".strip()
+        f"{means} a 95% interval. {verdicts}".strip()
     )
 
 
@@ -282,7 +289,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         statements.append(
             Statement(
                 f"{size.capitalize()} on {counted(len(small), 'small collection')}:",
-                f"they have {min(map(study.query_count, small))} to {max(map(study.query_count, small))} queries.",
+                f"they have {_from_to(list(map(study.query_count, small)))} queries.",
             )
         )
     return tuple(statements[:MOST_SENTENCES])
@@ -341,6 +348,11 @@ def leaderboard(study: Study) -> Section | None:
         else ()
     )
     return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
+
+
+def _from_to(counts: Sequence[int]) -> str:
+    """The least and the greatest of some counts, one number where they are the same."""
+    return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
 def _alike(study: Study, whole: Comparison) -> str:
@@ -773,8 +785,7 @@ def _enough_queries(study: Study) -> Question:
             else "are so few that no difference is known that they show 8 times in 10"
         )
         who = small[0] if len(small) == 1 else f"{len(small)} collections"
-        several = "" if min(counts) == max(counts) else f"{min(counts)} to "
-        parts.append(f"The {several}{max(counts)} queries of {who} {shown}.")
+        parts.append(f"The {_from_to(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
         parts.append(

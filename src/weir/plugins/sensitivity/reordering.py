@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.scores import Scores
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
 from weir.measures.evaluate import score_run
-from weir.measures.measure import Measure, parse_measure
+from weir.measures.measure import Measure, direction, parse_measure
 from weir.registry import check_whole
 from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.order_agreement import kendall_tau, rbo
 from weir.stats.resampling import interval, ratio_interval
-from weir.stats.significance import adjusted, p_values
+from weir.stats.significance import adjusted, exact_mean, p_values
 
 # ----------
 # Two orders of the same candidates, query by query: what was lost, what moved, how far, and across which borders.
@@ -354,9 +354,10 @@ class MeanOverQueries:
 class Gain:
     """A measure before and after, on the judged queries.
 
-    change: after less before, with its 95% interval over queries; p: of the paired permutation test; adjusted: the
-    same corrected for all re-rankings of one call (Holm); hurt, helped: shares of queries that lost and gained;
-    judged_before, judged_after: mean share of the first k documents that are judged, as Judged@k has it.
+    change: after less before, with its 95% interval over queries, none of geometric means; p: of the paired permutation
+    test; adjusted: the same corrected for all re-rankings of one call (Holm); hurt, helped: shares of queries that lost
+    and gained, none by a measure without a direction; judged_before, judged_after: mean share of the first k documents
+    that are judged, as Judged@k has it.
     """
 
     measure: str
@@ -520,18 +521,19 @@ def _gain(measure: Measure, holes: Measure, scores: Sequence[Scores]) -> Gain:
     count = len(before)
     if not count:
         raise BadValue(f"{measure} is defined for no query that both answer")
-    change = after - before
+    change, way = after - before, direction(str(measure))
     p = float(p_values("permutation", np.stack([after, before]))[0]) if count > 1 else math.nan
+    first, last = (averaged(exact_mean(values), measure.geometric) for values in (before, after))
     return Gain(
         str(measure),
         count,
-        math.fsum(before.tolist()) / count,
-        math.fsum(after.tolist()) / count,
-        math.fsum(change.tolist()) / count,
-        *interval(change),
+        first,
+        last,
+        last - first if measure.geometric else exact_mean(change),
+        *((math.nan, math.nan) if measure.geometric else interval(change)),
         p,
         p,
-        float((change < HURT_BELOW).mean()),
-        float((change > -HURT_BELOW).mean()),
+        float((way * change < HURT_BELOW).mean()),
+        float((way * change > -HURT_BELOW).mean()),
         *judged,
     )

@@ -123,7 +123,7 @@ class Fit:
 
     chosen: the best settings on all judged queries, and fitted their mean there, which says little of other queries;
     fold: int64[Q], which fold holds a query out, from 0; held_out: float64[Q], the value of each query under settings
-    chosen without its fold: the honest one.
+    chosen without its fold: the honest one; remarks: what has to be said of the judgments.
     """
 
     measure: Measure
@@ -134,6 +134,7 @@ class Fit:
     queries: Ids
     fold: Int64
     held_out: Float64
+    remarks: tuple[Note, ...] = ()
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
@@ -151,9 +152,9 @@ class Fit:
         return table_of(lines, right=4), replace(sentences(note), follows=True)
 
     def notes(self) -> tuple[Note, ...]:
-        """What the held-out values are worth."""
+        """What the held-out values are worth, and the remarks."""
         text = "each judged query is fused with settings that other folds chose: scoring the result on them is fair"
-        return (Note(text),)
+        return Note(text), *self.remarks
 
 
 def fit(
