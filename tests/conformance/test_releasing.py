@@ -8,7 +8,6 @@ import zipfile
 
 import pytest
 from tests.conformance.test_claims import ROOT
-from tests.conformance.test_front_page_commands import checkout, run  # noqa: F401 - fixtures
 
 yaml = pytest.importorskip("yaml", reason="needs PyYAML: it is in the extra dev")
 
@@ -81,7 +80,7 @@ def test_no_file_but_pyproject_holds_an_address_of_the_project():
 
 
 @pytest.mark.slow
-def test_the_wheel_of_the_workflow_works_where_nothing_else_is(checkout, run):  # noqa: F811
+def test_the_wheel_of_the_workflow_works_where_nothing_else_is(checkout, run):
     for file in ("CHANGELOG.md", ".github", "docs", "mkdocs.yml"):
         taken = ROOT / file
         (shutil.copytree if taken.is_dir() else shutil.copy)(taken, checkout / file)
@@ -100,7 +99,7 @@ def test_the_wheel_of_the_workflow_works_where_nothing_else_is(checkout, run):  
 
 
 @pytest.mark.slow
-def test_the_recipe_of_the_image_runs_step_by_step(checkout, run):  # noqa: F811
+def test_the_recipe_of_the_image_runs_step_by_step(checkout, run):
     """The commands of the Containerfile in folders of this machine; a build itself needs an image to build on."""
     root = checkout.parent / "root"
     for place in ("opt", "wheel"):
