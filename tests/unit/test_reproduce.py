@@ -241,6 +241,8 @@ def test_a_page_says_depth_split_and_model_where_they_are_not_the_usual_ones(tmp
         "results/",
     ]
     cell(tmp_path / "other", "a", {"nDCG@10": 0.64508}, system="bm25(k1=7.0)")
+    (empty,) = reproduction_tables(tmp_path / "other", reproduce(tmp_path / "other"))
+    assert empty.notes == ("no result of this folder claims a published score",)
     checks = reproduce(tmp_path / "other", "minilm-l6 v2")
     first, page = reproduction_tables(tmp_path / "other", checks, "minilm-l6 v2")
     assert page.commands[1] == "weir study reproduce results/ --published 'minilm-l6 v2'"

@@ -794,7 +794,7 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                         what = f"a JSON {type(value).__name__}"
                         raise FormatError(path, what, "one object on each line", line)
                     rows.append(TableRow.of(f"line {line}", value))
-                columns = columns or _columns(rows)
+                columns = tuple(dict.fromkeys([*columns, *_columns(rows)]))
                 yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:
             raise damaged(path, error) from error
