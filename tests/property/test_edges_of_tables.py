@@ -354,6 +354,32 @@ def test_a_column_that_begins_late_in_a_large_file_is_known(tmp_path):
     assert '"_id": "e", "title": "T"' in (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()[-1]
 
 
+POOLS = {
+    "one document in a cell": ("d", ["d"]),
+    "a list": ("[d, e]", ["d", "e"]),
+    "objects": ([{"id": "d", "text": "a dam"}, {"id": "e"}], ["d", "e"]),
+    "nothing": ("", None),
+    "several without brackets": ("d; e", "no list"),
+    "numbers by document": ({"d": 1}, "no list"),
+    "the same in a cell": ('{"d": 1}', "no list"),
+    "a text alone": ([{"text": "a dam"}], "no list"),
+}
+
+
+@pytest.mark.parametrize("role", ["excluded", "candidates"])
+@pytest.mark.parametrize("case", POOLS)
+def test_documents_that_a_query_may_be_answered_with_are_read_or_refused(case, role, tmp_path):
+    cell, read = POOLS[case]
+    text = lines({"query_id": "q", "query": "a b", "relevant": ["d"], role: cell})
+    if read == "no list":
+        refused(tmp_path, "g.jsonl", text, f"in '{role}' is no list of documents")
+        return
+    imported(tmp_path, "g.jsonl", text)
+    (row,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(row).get("metadata") == ({role: read} if read else None)
+    assert (tmp_path / "out" / "corpus.jsonl").exists() == (case == "objects")
+
+
 FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
 
 
