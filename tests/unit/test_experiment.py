@@ -337,9 +337,9 @@ def test_what_a_collection_opened_is_let_go_before_the_next(tmp_path):
 
     def watch(stage: str, done: int, total: int) -> None:
         """Count the searchers in memory when a collection is first heard of."""
-        if stage.split()[0] not in held:
+        if stage.split(maxsplit=1)[0] not in held:
             gc.collect()
-            held[stage.split()[0]] = sum(isinstance(one, BM25Searcher) for one in gc.get_objects())
+            held[stage.split(maxsplit=1)[0]] = sum(isinstance(one, BM25Searcher) for one in gc.get_objects())
 
     gc.collect()
     before = sum(isinstance(one, BM25Searcher) for one in gc.get_objects())
