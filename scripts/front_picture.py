@@ -1,4 +1,4 @@
-"""Draw the picture of README.md, docs/front-light.svg and docs/front-dark.svg, from the numbers in docs/front.json.
+"""Draw the picture of README.md, docs/front-*.svg, from the numbers in docs/front.json.
 
     python scripts/front_picture.py               # draws
     python scripts/front_picture.py --run FOLDER  # measures first, which takes minutes: scifact, nfcorpus, 7 systems
@@ -39,6 +39,7 @@ THEMES = ("light", "dark")
 
 WIDTH, ROW, TOP = 800, 30, 84
 LABELS, PLOT, BESIDE = 212, 168, 108  # widths of the names, of a plot, and of the mean and the rank beside it
+NARROW_WIDTH, NARROW_PLOT = 440, 120
 
 
 class Collection(TypedDict):
@@ -72,15 +73,22 @@ def measured(folder: Path) -> dict[str, Collection]:
     return record
 
 
-def picture(record: dict[str, Collection], theme: str) -> str:
-    """The numbers as SVG on a light or a dark ground: mean, interval and rank of each system on each collection."""
+def picture(record: dict[str, Collection], theme: str, narrow: bool = False) -> str:
+    """The numbers as SVG on a light or a dark ground: mean, interval and rank of each system on each collection.
+
+    Collections stand beside one another or, on a narrow screen, one below the other.
+    """
     ink = {name: pair[THEMES.index(theme)] for name, pair in INKS.items()}
-    height = TOP + ROW * len(SYSTEMS) + 74
+    width, plot = (NARROW_WIDTH, NARROW_PLOT) if narrow else (WIDTH, PLOT)
+    lines = CLAIM.replace("; ", ";\n").split("\n") if narrow else [CLAIM]
+    first_row = TOP + 20 * (len(lines) - 1)
+    panel = ROW * len(SYSTEMS) + 66  # from the first row of a collection to that of the one below it
+    height = first_row + panel * (len(record) if narrow else 1) + 8 + 36 * narrow
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'font-family="{html_escaped(FONT)}" font-size="13" role="img">',
         f"<title>{CLAIM}</title>",
-        f'<rect width="{WIDTH}" height="{height}" fill="{ink["paper"]}"/>',
+        f'<rect width="{width}" height="{height}" fill="{ink["paper"]}"/>',
     ]
 
     def text(x: float, y: float, said: str, colour: str = "ink", more: str = "") -> None:
@@ -96,39 +104,42 @@ def picture(record: dict[str, Collection], theme: str) -> str:
             'stroke-width="1.6"/>'
         )
 
-    text(8, 26, CLAIM, more='font-size="16" font-weight="650"')
-    for number, label in enumerate(short_names(SYSTEMS)):
-        text(8, TOP + ROW * (number + 0.5) + 4.5, label)
+    for number, line in enumerate(lines):
+        text(8, 26 + 20 * number, line, more='font-size="16" font-weight="650"')
     for place, (name, found) in enumerate(record.items()):
         rows = found["systems"]
-        left = LABELS + place * (PLOT + BESIDE + 16)
+        left = LABELS + (0 if narrow else place * (plot + BESIDE + 16))
+        top = first_row + (place * panel if narrow else 0)
+        for number, label in enumerate(short_names(SYSTEMS)):
+            if narrow or place == 0:
+                text(8, top + ROW * (number + 0.5) + 4.5, label)
         low, high = min(row[1] for row in rows.values()), max(row[2] for row in rows.values())
 
         def at(value: float, left: float = left, low: float = low, high: float = high) -> float:
-            return left + 8 + (PLOT - 16) * (value - low) / (high - low)
+            return left + 8 + (plot - 16) * (value - low) / (high - low)
 
-        bottom = TOP + ROW * len(SYSTEMS)
-        text(left, 56, f"{name}, {found['queries']} queries", more='font-weight="650"')
-        text(left + PLOT + 46, 74, "mean", "soft", 'text-anchor="end" font-size="12"')
-        text(left + PLOT + BESIDE - 8, 74, "rank", "soft", 'text-anchor="end" font-size="12"')
+        bottom = top + ROW * len(SYSTEMS)
+        text(8 if narrow else left, top - 28, f"{name}, {found['queries']} queries", more='font-weight="650"')
+        text(left + plot + 46, top - 10, "mean", "soft", 'text-anchor="end" font-size="12"')
+        text(left + plot + BESIDE - 8, top - 10, "rank", "soft", 'text-anchor="end" font-size="12"')
         for tick in ticks(low, high, 4):
             parts.append(
-                f'<path d="M{at(tick):.1f} {TOP - 4}V{bottom}" stroke="{ink["line"]}" stroke-width="1"/>'
+                f'<path d="M{at(tick):.1f} {top - 4}V{bottom}" stroke="{ink["line"]}" stroke-width="1"/>'
             )
             text(at(tick), bottom + 15, f"{tick:g}", "soft", 'text-anchor="middle" font-size="11.5"')
         for number, system in enumerate(SYSTEMS):
             mean, least, most, rank = rows[system]
             said = found["against"][BASELINE].get(system, "")
-            y = TOP + ROW * (number + 0.5)
+            y = top + ROW * (number + 0.5)
             colour = "s0" if system == BASELINE else said if said in ICONS else "soft"
             parts.append(
                 f'<path d="M{at(least):.1f} {y:g}H{at(most):.1f}" stroke="{ink[colour]}" stroke-width="2.5"/>'
             )
             icon(at(mean), y, system, said)
             numerals = 'text-anchor="end" style="font-variant-numeric:tabular-nums"'
-            text(left + PLOT + 46, y + 4.5, f"{mean:.4f}", more=numerals)
-            text(left + PLOT + BESIDE - 8, y + 4.5, rank, more=numerals + ' font-weight="650"')
-    y = height - 34
+            text(left + plot + 46, y + 4.5, f"{mean:.4f}", more=numerals)
+            text(left + plot + BESIDE - 8, y + 4.5, rank, more=numerals + ' font-weight="650"')
+    y = first_row + panel * (len(record) if narrow else 1) - 26
     for x, said, words in (
         (16, "better", f"better than {BASELINE}"),
         (152, "not separable", "not separable"),
@@ -136,19 +147,23 @@ def picture(record: dict[str, Collection], theme: str) -> str:
     ):
         icon(x, y - 4, "", said)
         text(x + 10, y, words, "soft", 'font-size="12"')
-    text(330, y, f"{MEASURE}, mean and 95% interval over queries", "soft", 'font-size="12"')
     pairs = len(SYSTEMS) * (len(SYSTEMS) - 1) // 2
-    said = (
-        f"A rank is a range: it follows from paired tests of {pairs} pairs, with Holm; intervals may overlap."
-    )
-    text(8, height - 12, said, "soft", 'font-size="12"')
+    said = f"{MEASURE}, mean and 95% interval over queries"
+    more = [
+        "A rank is a range: it follows from paired tests",
+        f"of {pairs} pairs, with Holm; intervals may overlap.",
+    ]
+    text(8 if narrow else 330, y + 20 * narrow, said, "soft", 'font-size="12"')
+    for number, line in enumerate(more if narrow else [" ".join(more)], 1 + narrow):
+        text(8, y + 20 * number, line, "soft", 'font-size="12"')
     return "\n".join([*parts, "</svg>", ""])
 
 
 def pictures() -> dict[str, str]:
     """Each picture of the front page by its name."""
     record = json.loads(NUMBERS.read_text(encoding="utf-8"))
-    return {f"front-{theme}.svg": picture(record, theme) for theme in THEMES}
+    wide = {f"front-{theme}.svg": picture(record, theme) for theme in THEMES}
+    return wide | {f"front-narrow-{theme}.svg": picture(record, theme, narrow=True) for theme in THEMES}
 
 
 if __name__ == "__main__":

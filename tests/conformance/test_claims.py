@@ -58,12 +58,16 @@ def test_figures_are_written_into_sentences_that_are_broken_over_lines():
     )
 
 
-@pytest.mark.parametrize("file", ["front-light.svg", "front-dark.svg"])
+@pytest.mark.parametrize("file", front_picture.pictures())
 def test_the_picture_is_drawn_from_its_numbers(file):
     drawn = (ROOT / "docs" / file).read_text(encoding="utf-8")
     assert drawn == front_picture.pictures()[file], "run python scripts/front_picture.py"
     assert f'srcset="docs/{file}"' in README or f'src="docs/{file}"' in README
     assert text_width(front_picture.CLAIM, 16) < front_picture.WIDTH - 16
+    assert (
+        max(text_width(part, 16) for part in front_picture.CLAIM.split("; "))
+        < front_picture.NARROW_WIDTH - 16
+    )
     assert max(text_width(name, 13) for name in short_names(front_picture.SYSTEMS)) < front_picture.LABELS
 
 

@@ -14,6 +14,7 @@ from tests.conformance.test_examples import examples
 
 import weir
 from weir.measures import MEASURES
+from weir.systems import RERANKERS, SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,6 +32,27 @@ def test_the_stub_has_every_name_that_is_there_when_a_program_runs():
     named |= {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
     assert set(dir(weir)) - named - set(MEASURES.names()) == set()
     assert named - set(dir(weir)) == set()
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_every_name_of_every_room(tmp_path):
+    if not importlib.util.find_spec("mypy"):
+        pytest.skip("mypy is in the extra dev")
+    rooms = {room: getattr(weir, room).__all__ for room in ("labels", "measures", "stats", "systems")}
+    rooms["systems"] = [*rooms["systems"], *SYSTEMS.names(), *RERANKERS.names()]
+    names = [f"weir.{name}" for name in weir.__all__]
+    names += [f"weir.{room}.{name}" for room, found in rooms.items() for name in found]
+    assert len(names) > 200
+    (tmp_path / "names.py").write_text("import weir\n" + "\n".join(names) + "\n", encoding="utf-8")
+    done = checked(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def checked(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What mypy says of the files in a folder, as of a user's."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--no-error-summary"]
+    command += ["--hide-error-context", "--cache-dir", str(ROOT / ".mypy_cache"), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
 
 
 @pytest.mark.slow
@@ -52,9 +74,7 @@ def test_what_the_pages_show_passes_a_type_checker(tmp_path):
                 lines += code.removesuffix("\n").split("\n")
         (tmp_path / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert sum(map(len, shown.values())) > 300
-    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--no-error-summary", "--hide-error-context",
-               "--cache-dir", str(ROOT / ".mypy_cache"), str(tmp_path)]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = checked(tmp_path)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found = re.findall(r"^(\S+\.py):(\d+): error: .*$", done.stdout, re.MULTILINE)
     wrong = [f"{file}:{line}" for file, line in found if int(line) in shown[Path(file).name]]

@@ -306,6 +306,80 @@ def test_raters_whose_labels_cannot_be_read_are_named(tmp_path):
         assert read_raters(write(tmp_path / "t.csv", table)).keys() == {"Bob", "Cat"}
 
 
+@pytest.mark.parametrize("comment", ["d1", "docno=d1", "docid = d1 inc = 0.01 prob = 0.2", "docid:d1"])
+def test_the_document_of_a_line_of_letor_is_the_one_that_its_comment_names(comment, tmp_path):
+    report = imported(tmp_path, "l.txt", f"2 qid:q 1:0.5 # {comment}\n")
+    assert written(tmp_path / "out")[1] == {"q": {"d1": 2}}
+    assert ("what follows the document" in report.lines()[0]) == ("inc" in comment)
+
+
+def test_marks_within_the_fields_of_topics_are_kept(tmp_path):
+    imported(tmp_path, "t.txt", "<top>\n<num> Number: 1\n<title> a <b>dam</b>\n\n<narr> x < y\n</top>\n")
+    (row,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(row) == {"_id": "1", "text": "a <b>dam</b>", "metadata": {"narr": "x < y"}}
+
+
+TOLD = {
+    "responses": (
+        {"took": 1, "hits": {"hits": [{"_id": "a", "_score": 1.0}]}},
+        "columns not imported: took (1)",
+    ),
+    "lists": ({"q": [["a", 0.5]]}, ""),
+    "spans": (
+        {
+            "attributes": {
+                "openinference.span.kind": "RETRIEVER",
+                "input.value": "x y",
+                "retrieval.documents.0.document.id": "a",
+            }
+        },
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOLD)
+def test_what_was_imported_is_not_told_as_left_out(case, tmp_path):
+    value, said = TOLD[case]
+    line = imported(tmp_path, "r.json", json.dumps(value)).lines()[0]
+    assert line.partition("columns not imported")[2] == said.partition("columns not imported")[2]
+
+
+def test_a_column_that_begins_late_in_a_large_file_is_known(tmp_path):
+    rows = [
+        *({"_id": f"d{n}", "text": "x" * 1000} for n in range(17_000)),
+        {"_id": "e", "text": "y", "title": "T"},
+    ]
+    imported(tmp_path, "corpus.jsonl", lines(*rows))
+    assert '"_id": "e", "title": "T"' in (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()[-1]
+
+
+POOLS = {
+    "one document in a cell": ("d", ["d"]),
+    "a list": ("[d, e]", ["d", "e"]),
+    "objects": ([{"id": "d", "text": "a dam"}, {"id": "e"}], ["d", "e"]),
+    "nothing": ("", None),
+    "several without brackets": ("d; e", "no list"),
+    "numbers by document": ({"d": 1}, "no list"),
+    "the same in a cell": ('{"d": 1}', "no list"),
+    "a text alone": ([{"text": "a dam"}], "no list"),
+}
+
+
+@pytest.mark.parametrize("role", ["excluded", "candidates"])
+@pytest.mark.parametrize("case", POOLS)
+def test_documents_that_a_query_may_be_answered_with_are_read_or_refused(case, role, tmp_path):
+    cell, read = POOLS[case]
+    text = lines({"query_id": "q", "query": "a b", "relevant": ["d"], role: cell})
+    if read == "no list":
+        refused(tmp_path, "g.jsonl", text, f"in '{role}' is no list of documents")
+        return
+    imported(tmp_path, "g.jsonl", text)
+    (row,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(row).get("metadata") == ({role: read} if read else None)
+    assert (tmp_path / "out" / "corpus.jsonl").exists() == (case == "objects")
+
+
 FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
 
 

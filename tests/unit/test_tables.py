@@ -246,7 +246,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     for use in (lambda: read_run(path), lambda: write_run(Run.of(RUN), tmp_path / "new.parquet")):
-        with pytest.raises(MissingExtra, match=r"pip install 'weir-ir\[run\]'"):
+        with pytest.raises(MissingExtra, match=r"'pyarrow', which is not installed; pip install .*\[run\]'"):
             use()
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
@@ -273,7 +273,7 @@ def test_csv_and_tsv_as_people_write_them(content, run, engine, tmp_path):
 BAD_CSV = [
     ("q1,d1,2.5\nq1,d2,1.5\n", "line 1: found 'q1,d1,2.5'; expected a header that names the columns, such as query_id,doc_id,score"),
     ("", "line 1: found no header"),
-    ("qid,docno,scores\nq,d,1\n", "found the columns qid, docno, scores: none of them is the score; expected one called 'score' (rename 'scores'?)"),
+    ("qid,docno,scored\nq,d,1\n", "found the columns qid, docno, scored: none of them is the score; expected one called 'score' (rename 'scored'?)"),
     ("qid,title,score\nq,d,1\n", "none of them is the document; expected one called 'doc_id'"),
     ("qid,docno,score\nq,d,1\nq,e\n", "line 3: found 2 cells in 'q,e'; expected 3 cells: qid, docno, score"),
     ("qid,docno,score\nq,d,1\n\nq,e,2,x\n", "line 4: found 4 cells in 'q,e,2,x'; expected 3 cells"),

@@ -366,7 +366,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     takes_signals = threading.current_thread() is threading.main_thread()  # Python's rule
     with protected_output(), warnings.catch_warnings():
-        warnings.showwarning = _warned
+        warnings.showwarning = partial(_warned, set[str]())
         warnings.simplefilter("always", StoreWarning)
         ended = list[
             int
@@ -417,10 +417,12 @@ def _terminate(ended: list[int], number: int, _: object) -> None:
     raise _Terminated
 
 
-def _warned(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning as one line, without the place in the code that gave it."""
-    kind = "note" if isinstance(message, NameNote) else "warning"
-    print(f"{kind}: " + printable(str(message)), file=sys.stderr)
+def _warned(said: set[str], message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, once, without the place in the code that gave it; of stores, each time."""
+    line = f"{'note' if isinstance(message, NameNote) else 'warning'}: {printable(str(message))}"
+    if line not in said or isinstance(message, StoreWarning):
+        print(line, file=sys.stderr)
+    said.add(line)
 
 
 def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:

@@ -32,7 +32,7 @@ background:none;text-align:left;font-weight:400;vertical-align:top}
 .weir-table .weir-best{font-weight:700}
 .weir-table .weir-better{color:#16857a}
 .weir-table .weir-worse{color:#b8621b}
-.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em}
+.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
 </style>"""
 _SPAN = ' colspan="2"'
 _PAGE = """\
@@ -186,10 +186,11 @@ class Table:
     def html_body(self) -> str:
         """The table and the sentences without a style."""
         above = [notes_html(line for line in self.above if line)] if any(self.above) else []
-        if self.commands:
-            above.append("<pre>" + "\n".join(map(html_escaped, self.commands)) + "</pre>")
+        title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
+        if self.commands:  # the title stands above what is pasted
+            lines = "\n".join(map(html_escaped, self.commands))
+            above = [*title, *above, f'<pre class="weir-frame">{lines}</pre>']
         if not self.header:
-            title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
             return "\n".join([*title, *above, notes_html(_in_bold(note) for note in self.notes if note)])
         wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
             self.header
@@ -204,7 +205,7 @@ class Table:
             + "</tr>"
             for row in self.rows
         ]
-        caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
+        caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title and not self.commands else ""
         table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
         whole = "\n".join([*above, *body, notes_html(map(_in_bold, self.notes))])

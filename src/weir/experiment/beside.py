@@ -10,7 +10,7 @@ from weir.core.rounding import score
 from weir.core.scores import Row
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, UnknownName
-from weir.experiment.published import Reported, claimed, published, publisher_of, reported, words_of
+from weir.experiment.published import Reported, claimant, claimed, published, publisher_of, reported, words_of
 from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
 
@@ -21,7 +21,7 @@ class BesideScore:
 
     dataset: as the folder names it; system: one's own, or the published model; printed: as it is shown, a published one
     as it was printed; source, note: where that stands, and what is said beside it, "" for one's own; claimed_by: one's
-    own systems that claim to be the published model.
+    own systems that claim to be the published model; runs_as: the system of Weir that would, "" where none does.
     """
 
     dataset: str
@@ -32,6 +32,7 @@ class BesideScore:
     source: str = ""
     note: str = ""
     claimed_by: tuple[str, ...] = ()
+    runs_as: str = ""
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[BesideScore]:
@@ -57,7 +58,8 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
                 claims = tuple(row.system for row in own if one.model in claimed(row.system, at.dataset))
-                about = (one.source, one.note, claims)
+                runs_as = claimant(one.model) or ""
+                about = (one.source, one.note, claims, runs_as * (one.model in claimed(runs_as, at.dataset)))
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     if not any(one.source for one in beside_rows):
         places = ", ".join(dict.fromkeys(f"{row.measure} on {row.dataset}" for row in rows))

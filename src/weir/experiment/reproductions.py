@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from weir.core.tables import Cell, Table, table_of
+from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
 from weir.experiment.reproduce import PublishedCheck, check_cells
@@ -48,6 +48,8 @@ def reproduction_tables(
             ]
         )
         pages.append(result_page(dataset, own, of, model))
+    if not results:
+        return (replace(sentences("no result of this folder claims a published score"), title=TITLE),)
     unclaimed = len({(check.folder, check.measure) for check in checks if check.published is None})
     first = table_of(
         lines,

@@ -266,8 +266,16 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """What the import that wrote a collection left out: a sentence for each file with refused rows; often none."""
+    """What is left out of a collection, a sentence each: files that another is read for, and rows of an import."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
+    kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
+    kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)
+    for part in parts:
+        names = next((names for names in kinds if part.member is None and part.name in names), ())
+        usual = (part.path.with_name(name + end) for name in names for end in ("", ".gz"))
+        yield from (
+            f"{path} is not read: {part} is" for path in usual if path != part.path and path.is_file()
+        )
     folders = dict.fromkeys(folder for part in parts for folder in list(part.path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -288,10 +296,11 @@ def _layout(
     root: Path, files: dict[str, CollectionPart], splits: dict[str, CollectionPart]
 ) -> CollectionLayout:
     qrels = {}
-    for name in sorted(splits):
-        plain = PurePosixPath(name.removesuffix(".gz"))
-        if plain.suffix in _QRELS_ENDINGS and not name.startswith("."):
-            qrels[plain.stem] = splits[name]
+    for stem in dict.fromkeys(
+        PurePosixPath(n.removesuffix(".gz")).stem for n in sorted(splits) if n[0] != "."
+    ):
+        if part := _first(splits, [stem + end for end in _QRELS_ENDINGS]):
+            qrels[stem] = part
     if not qrels and (single := _first(files, QRELS)):
         qrels["test"] = single
     return CollectionLayout(root, _first(files, DOCUMENTS), _first(files, QUERIES), qrels)

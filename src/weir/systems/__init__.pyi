@@ -1,8 +1,10 @@
+from typing import TYPE_CHECKING
+
 from weir.systems.compose import Filtered as Filtered
 from weir.systems.compose import Pipeline as Pipeline
 from weir.systems.compose import as_reranker as as_reranker
 from weir.systems.compose import as_system as as_system
-from weir.systems.dense_search import dense
+from weir.systems.dense_search import dense as dense
 from weir.systems.expression import factorial as factorial
 from weir.systems.expression import parse_system as parse_system
 from weir.systems.expression import system as system
@@ -42,10 +44,36 @@ from weir.systems.protocol import Searcher as Searcher
 from weir.systems.protocol import usage as usage
 from weir.systems.rerank.scorers import PairReranker as PairReranker
 from weir.systems.rerank.scorers import Score as Score
-from weir.systems.rerank.scorers import cross, monot5
+from weir.systems.rerank.scorers import cross as cross
+from weir.systems.rerank.scorers import monot5 as monot5
 from weir.systems.stored_run import CandidatePool as CandidatePool
 from weir.systems.stored_run import StoredRun as StoredRun
 
 Dense = dense
 Cross = cross
 MonoT5 = monot5
+
+if TYPE_CHECKING:  # the names in texts, as in 'rm3(bm25)', which registries give when a program runs
+    from weir.plugins.servers.elasticsearch import elasticsearch as elasticsearch
+    from weir.plugins.servers.postgres import postgres as postgres
+    from weir.systems.learned_sparse import sparta as sparta
+    from weir.systems.learned_sparse import splade as splade
+    from weir.systems.learned_sparse import unicoil as unicoil
+    from weir.systems.remote.command import Command
+    from weir.systems.remote.endpoint import Http
+    from weir.systems.rerank.llm_methods import llm as llm
+    from weir.systems.rerank.service_reranker import rerank as rerank
+
+    bm25 = BM25
+    bm25f = BM25F
+    chunked = Chunked
+    colbert = ColBERT
+    command = Command
+    deepct = DeepCT
+    doc2query = Doc2Query
+    filtered = Filtered
+    http = Http
+    pool = CandidatePool
+    rm3 = RM3
+    run = StoredRun
+    score = Score

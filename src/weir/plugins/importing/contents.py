@@ -203,10 +203,11 @@ def roles_of(
                 )
             open_names = names().every("grade").intersection(map(fold, candidates))
             if open_names and beside and kinds.get(candidates[0]) in ("name", "text"):
+                words = not all(map(is_grade, told))
+                what = "grades in words without a number; write numbers, or " if words else "grades; "
                 raise BadValue(
-                    f"{path}: '{candidates[0]}' beside '{beside[0]}' may hold documents, or grades in words without a "
-                    f"number; write numbers, or say --columns doc={beside[0]},grade={candidates[0]}, or "
-                    f"--columns relevant={candidates[0]}"
+                    f"{path}: '{candidates[0]}' beside '{beside[0]}' may hold documents, or {what}say "
+                    f"--columns doc={beside[0]},grade={candidates[0]}, or --columns relevant={candidates[0]}"
                 )
         elif role == "grade":
             also_documents = names().every("relevant")
@@ -794,7 +795,7 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                         what = f"a JSON {type(value).__name__}"
                         raise FormatError(path, what, "one object on each line", line)
                     rows.append(TableRow.of(f"line {line}", value))
-                columns = columns or _columns(rows)
+                columns = tuple(dict.fromkeys([*columns, *_columns(rows)]))
                 yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:
             raise damaged(path, error) from error

@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from weir.api.charts import system_numbers
@@ -591,16 +592,18 @@ def _about(dataset: str) -> str:
 def _reported(measure: str) -> str:
     """Published scores, each with its source, in the order of names, as nothing here orders them."""
     own = sorted(published(measure=measure), key=lambda one: (one.dataset, one.model))
-    rows = [
-        _cell(text(one.dataset))
-        + _cell(text(one.model, 80))
-        + _cell(one.printed, True, one.value)
-        + _cell(text(f"{one.source} {one.note}".strip(), 160))
-        for one in own
-    ]
     lead = (
         "Scores that somebody printed. Nobody here has computed them again, so they are in no order and stand beside "
-        f"no verified one. {len(own):,} scores."
+        f"no verified one. {len(own):,} scores, by collection."
     )
-    table = _table("Reported scores", ("collection", "system", measure, "source"), rows, "weir-table")
-    return f'<p class="weir-lead">{lead}</p><section aria-label="Reported">{table}</section>'
+    parts = []
+    for dataset, group in groupby(own, key=lambda one: one.dataset):
+        rows = [
+            _cell(text(one.model, 80))
+            + _cell(one.printed, True, one.value)
+            + _cell(text(f"{one.source} {one.note}".strip(), 160))
+            for one in group
+        ]
+        table = _table(f"Reported scores of {dataset}", ("system", measure, "source"), rows, "weir-table")
+        parts.append(f"<details><summary>{text(dataset)}, {len(rows):,}</summary>{table}</details>")
+    return f'<p class="weir-lead">{lead}</p><section aria-label="Reported">{"".join(parts)}</section>'

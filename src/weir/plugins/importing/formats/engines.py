@@ -445,7 +445,8 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     flat_documents: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if flat := _FLAT_NAME.fullmatch(name):
-            flat_documents.setdefault(int(flat[1]), {})[flat[2]] = value
+            used = flat[2] in ("id", "content", "page_content", "score", "metadata")
+            flat_documents.setdefault(int(flat[1]), {})[flat[2]] = attributes.get(name) if used else value
     docs = [flat_documents[rank] for rank in sorted(flat_documents)]
     beside = objects(_json(attributes.get("output.value")), "documents")
     if len(beside) != len(docs):

@@ -15,6 +15,7 @@ from weir.files.column_names import fold, names, of_role, usual
 from weir.plugins.importing.cells import (
     Cells,
     grade_value,
+    has_value,
     identifier,
     is_grade,
     is_identifier,
@@ -35,6 +36,7 @@ from weir.plugins.importing.items import (
     ItemKey,
     Judgment,
     LeftOut,
+    Member,
     Ranking,
     Refused,
     Used,
@@ -377,13 +379,14 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         if answer := layout.text(row, "answer"):
             more["answer"] = answer
         try:
-            lists = {role: listed(layout.of(row, role)) or [] for role in ("excluded", "candidates")}
+            lists = {role: _pool(layout, row, role) for role in ("excluded", "candidates")}
         except ValueError as error:
             yield Refused(row.where, str(error))
             continue
-        for role, members in lists.items():
-            if docs := [doc for doc in map(identifier, members) if doc.casefold() not in _NOTHING]:
-                more[role] = docs
+        for role, docs in lists.items():
+            more |= {role: [doc.key.id for doc in docs]} if docs else {}
+            for doc in docs:
+                yield from doc.document(row.where)
         queries.setdefault(key, []).append((row, more, unanswerable))
         unanswerable_rows += unanswerable
     if queries and unanswerable_rows == len(rows) and "relevant" in layout.roles:
@@ -406,6 +409,20 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     silent = {key.id for key in queries} - with_text
     if silent and with_text:
         yield FileRemark(f"queries without a text, which are judged and not written: {len(silent):,}")
+
+
+def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
+    """The documents that a row lists for its query; raises ValueError where that cannot be read."""
+    value = layout.of(row, role)
+    members = spelled(value) if isinstance(value, str) else None
+    value = value if members is None else members
+    listing = value if isinstance(value, list) else [value] if has_value(value) else []
+    docs = [one for one in listing if isinstance(one, (dict, list)) or not _names_nothing(one)]
+    found = [member for member in (member_of(one, layout.chosen) for one in docs) if member and member.key.id]
+    several = listing == [value] and found and looks_like_several(found[0].key.id)
+    if len(found) < len(docs) or several:
+        raise ValueError(f"'{str(value)[:60]}' in '{layout.roles[role]}' is no list of documents")
+    return found
 
 
 def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:

@@ -263,9 +263,10 @@ def read_candidates(contents: Contents, _: Choices) -> Iterator[Item]:
 def _one_pool(row: TableRow, columns: Mapping[str, str]) -> Iterator[Item]:
     query = id_key(row.fields.get(columns.get("queryid", "")))
     docs = listed(row.fields.get(columns.get("corpusids", "")))
-    if not query.id or docs is None:
+    ids = list(map(identifier, docs or []))
+    if not query.id or docs is None or "" in ids:
         raise ValueError("no query-id, or no list of corpus-ids")
-    yield FoundQuery(query, row.where, {"candidates": list(filter(None, map(identifier, docs)))})
+    yield FoundQuery(query, row.where, {"candidates": ids})
 
 
 @reader(

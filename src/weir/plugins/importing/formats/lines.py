@@ -321,7 +321,10 @@ def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
 
 _TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.I)
 _TOPIC = re.compile(r"<topic\b[^>]*\bnumber\s*=\s*[\"']([^\"']+)[\"'][^>]*>(.*?)</topic>", re.DOTALL | re.I)
-_FIELD = re.compile(r"<(\w+)\b[^>]*>([^<]*)")
+_FIELD = re.compile(  # to its own end, to the next field, or to a tag that begins a line
+    r"<(\w+)\b[^>]*>(.*?)(?=</\1\s*>|<(?:num|title|query|desc|narr|question|narrative)\b|\n\s*</?[a-z]|\Z)",
+    re.DOTALL | re.I,
+)
 _LABEL = re.compile(r"\A\s*(?:Number|Topic|Description|Narrative)\s*:", re.I)
 
 
@@ -347,6 +350,7 @@ def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
         yield FoundQuery(ItemKey(name, text), f"topic {n}", more)
 
 
+_DOC_OF_COMMENT = re.compile(r"(?:(?:docid|docno)\s*[=:]\s*)?(\S+)\s*(.*)", re.I)
 _LETOR = re.compile(r"(-?\d+(?:\.\d+)?)\s+qid:(\S+)\s*([^#]*)(?:#\s*(.*))?")
 _TITLE = re.compile(r"#\s*qid:([^:\s]+):\s*(.*)")
 
@@ -369,22 +373,24 @@ def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
             f"{contents.path}: every grade is 0, as PyTerrier writes where it has no labels; import the run and its "
             "judgments instead"
         )
-    features = 0
+    features = remarks = 0
     for n, text in enumerate(contents.text.split("\n"), 1):
         if titled := _TITLE.match(text):
             title = re.sub(r"\*[\d.]+$", "", titled[2].strip())
             yield FoundQuery(ItemKey(titled[1], title), f"line {n}")
         elif text.strip() and not text.startswith("#"):
             row = _LETOR.match(text.strip())
-            comment = (row[4] or "").split() if row else []
-            if row is None or not comment:
+            comment = _DOC_OF_COMMENT.fullmatch((row[4] or "").strip()) if row else None
+            if row is None or comment is None:
                 yield Refused(f"line {n}", "expected grade qid:query features # document")
                 continue
             features += bool(row[3].strip())
-            doc = ItemKey(comment[0].removeprefix("docno="))
-            yield Judgment(ItemKey(row[2]), doc, row[1], f"line {n}")
+            remarks += bool(comment[2])
+            yield Judgment(ItemKey(row[2]), ItemKey(comment[1]), row[1], f"line {n}")
     if features:
         yield FileRemark(f"the features of {features} lines were dropped")
+    if remarks:
+        yield FileRemark(f"what follows the document in the comments of {remarks} lines was dropped")
 
 
 # ----------

@@ -152,7 +152,7 @@ def _responses(contents: Contents) -> list[Response]:
     found: list[Response] = []
     for row in contents.rows:
         several = objects(row.fields, "responses")
-        for n, one in enumerate(several or [dict(row.fields)], 1):
+        for n, one in enumerate(several or [row.fields], 1):
             hits = at(one, "hits", "hits")
             if not isinstance(hits, list) or not all(
                 identifier(hit.get("_id")) for hit in objects(one, "hits", "hits")
