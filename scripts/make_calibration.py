@@ -14,7 +14,7 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -267,7 +267,7 @@ def datasets(repetitions: int) -> Iterator[dict]:
 
 # Small sizes: means over groups, shares, plans, gates and boards.
 
-GROUPS, GROUP_QUERIES = (1, 5), (2, 3, 7, 10, 25, 50, 100)
+GROUPS, GROUP_QUERIES, BESIDE = (1, 5), (2, 3, 7, 10, 25, 50, 100), (60, 60)
 JUDGED_QUERIES, SHARES, OF_QUERIES = (10, 25, 100), (0.5, 0.8, 0.9), 200
 PILOTS, PLANNED = (6, 8, 10, 25, 100), 0.05
 BOARDS, BOARD_QUERIES, BOARD_SYSTEMS = (9,), (2, 10, 100), 5
@@ -277,6 +277,11 @@ def mostly_ones(draw: np.random.Generator, count: int, n: int) -> tuple[np.ndarr
     """Scores of one system, 80% of them 1."""
     values = draw.beta(2, 2, (count, n))
     return np.where(draw.random((count, n)) < 0.8, 1.0, values), np.full(count, 0.9)
+
+
+def zero_or_one(draw: np.random.Generator, count: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of one system, 70% of them 1, the others 0."""
+    return (draw.random((count, n)) < 0.7).astype(float), np.full(count, 0.7)
 
 
 def of_one(matrix: np.ndarray) -> Source:
@@ -291,13 +296,19 @@ def of_one(matrix: np.ndarray) -> Source:
     return source
 
 
-def means_over_groups(name: str, source: Source, repetitions: int) -> Iterator[dict]:
-    """How often the interval of a mean over groups of so many queries holds the truth; without one, how often."""
-    for count, n in itertools.product(GROUPS, GROUP_QUERIES):
-        if count * n < fewest():
+def means_over_groups(
+    name: str, source: Source, repetitions: int, counts: Sequence[int] = GROUPS, beside: Sequence[int] = ()
+) -> Iterator[dict]:
+    """How often the interval of a mean over groups of so many queries holds the truth; without one, how often.
+
+    beside: queries of more groups.
+    """
+    for count, n in itertools.product(counts, GROUP_QUERIES):
+        if count * n + sum(beside) < fewest():
             continue
         draw = np.random.default_rng([6, count, n, *name.encode()])
-        parts, truths = zip(*(source(draw, repetitions, n) for _ in range(count)), strict=True)
+        sizes = (*[n] * count, *beside)
+        parts, truths = zip(*(source(draw, repetitions, size) for size in sizes), strict=True)
         truth, unit = np.mean(truths, axis=0), np.ones(1, np.bool_)
         ends = np.array(
             [
@@ -306,7 +317,8 @@ def means_over_groups(name: str, source: Source, repetitions: int) -> Iterator[d
             ]
         )
         yield {
-            "kind": "groups", "source": name, "queries": n, "name": str(count), "count": repetitions,
+            "kind": "groups", "source": name, "queries": n, "count": repetitions,
+            "name": f"{count}" + f" beside {len(beside)} of {max(beside, default=0)}" * bool(beside),
             "rate": float(np.mean((ends[:, 0] <= truth + 1e-12) & (truth - 1e-12 <= ends[:, 1]))),
         }  # fmt: skip
 
@@ -411,6 +423,8 @@ def small(matrices: dict[str, np.ndarray], repetitions: int) -> Iterator[dict]:
     means[f"{first[0]}, one system"] = of_one(first[1])
     for name, source in means.items():
         yield from means_over_groups(name, source, repetitions)
+    for name, source in (("simulated, 0 or 1", zero_or_one), ("simulated, 80% are 1", mostly_ones)):
+        yield from means_over_groups(name, source, repetitions, (1,), BESIDE)
     yield from estimates(repetitions)
     pilots = {
         "normal": standard(lambda draw, shape: draw.normal(0, 1, shape)),

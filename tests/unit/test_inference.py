@@ -36,6 +36,7 @@ from weir.stats.significance import (
     p_values,
     ranges,
     t_statistic,
+    t_tail,
 )
 
 
@@ -344,7 +345,7 @@ def test_equivalence_says_so_only_within_the_margin():
     d = fresh(20).normal(0.002, 0.05, 500)
     assert equivalence(d, 0.02) < 0.001
     assert equivalence(d + 0.03, 0.02) > 0.5
-    assert equivalence(np.zeros(10), 0.01) == 0
+    assert equivalence(np.zeros(10), 0.01) == 0.5**10
     assert equivalence(np.full(10, 0.5), 0.01) == 1
 
 
@@ -367,6 +368,7 @@ def test_registries_say_what_they_hold():
         assert len(TESTS.get(name).summary) > 20
     assert all_pairs(3).tolist() == [[0, 1], [0, 2], [1, 2]]
     assert t_statistic(np.full(4, 0.5)) == math.inf
+    assert [t_tail(np.full(4, one)) for one in (1 / 3, -1 / 3, 0.0)] == [0.5**4, 1, 0.5]
 
 
 @pytest.mark.parametrize("name", ["permutation", "bootstrap-shift"])

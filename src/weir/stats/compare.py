@@ -23,17 +23,7 @@ from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
-from weir.stats.power import (
-    POWER,
-    Family,
-    Reach,
-    detectable,
-    deviation_of,
-    equivalence,
-    excess_kurtosis,
-    reach,
-    reach_note,
-)
+from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
 from weir.stats.resampling import FEW_VALUES, LEVEL, RESAMPLES, SEED, few_bounds, fewest, mean_bounds
 from weir.stats.significance import (
     CORRECTIONS,
@@ -44,6 +34,7 @@ from weir.stats.significance import (
     Pairs,
     adjusted,
     all_pairs,
+    deviation_of,
     exact_mean,
     p_values,
 )

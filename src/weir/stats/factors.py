@@ -30,9 +30,9 @@ from weir.stats.compare import (
     verdict_of,
 )
 from weir.stats.intervals import simultaneous_bounds, two_level_bounds
-from weir.stats.power import Family, Reach, deviation_of, reach
+from weir.stats.power import Family, Reach, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, fewest
-from weir.stats.significance import TESTS, Draws, adjusted, exact_mean, p_values
+from weir.stats.significance import TESTS, Draws, adjusted, deviation_of, exact_mean, p_values
 
 OTHERS = "others"
 """What a level of three or more is set against: the mean of all others."""

@@ -17,11 +17,11 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
 from weir.measures.measure import direction, no_direction_note, within_unit
 from weir.stats.compare import ScoreTable
-from weir.stats.distributions import student_quantile, student_tail
+from weir.stats.distributions import student_quantile
 from weir.stats.intervals import INTERVALS, bounds
-from weir.stats.power import MOST_QUERIES, POWER, deviation_of, queries_needed
+from weir.stats.power import MOST_QUERIES, POWER, queries_needed
 from weir.stats.query_differences import QueryDifference
-from weir.stats.significance import adjusted, exact_mean, t_statistic
+from weir.stats.significance import adjusted, deviation_of, exact_mean, t_tail
 
 _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
@@ -164,8 +164,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         if len(d) > 1:
             low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
             low = -1.0 if within_unit(table.measure) and low < -1 else low
-            p, deviation = student_tail(-t_statistic(d), len(d) - 1), deviation_of(d)
-            p = 0.5 ** len(d) if deviation == 0 and d.mean() < 0 else p
+            p, deviation = t_tail(-d), deviation_of(d)
         worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
         broken = tuple(
             QueryDifference(table.queries[q], float(before[q]), float(after[q]))

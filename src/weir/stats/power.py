@@ -24,7 +24,6 @@ from weir.stats.distributions import (
     normal_quantile,
     normal_tail,
     student_quantile,
-    student_tail,
 )
 from weir.stats.permutation import exact_p_values  # noqa: F401  registers the default test
 from weir.stats.resampling import SEED
@@ -34,16 +33,15 @@ from weir.stats.significance import (
     Detection,
     Draws,
     adjusted,
+    deviation_of,
     exact_mean,
     level_met,
-    t_statistic,
+    t_tail,
 )
 
 ALPHA = 0.05
 POWER = 0.8
 MOST_QUERIES = 10_000_000
-ROUNDING = 1e-12
-"""The deviation of equal differences, at most, in parts of their mean."""
 FEW_UNITS, SOME_UNITS = 11, 30
 """Queries or datasets up to which p-values are simulated exactly, and up to which findings are simulated at all."""
 SIMULATED_ROWS = 12_000
@@ -166,12 +164,6 @@ def plan(
         test,
         reach(test, n, alpha),
     )
-
-
-def deviation_of(differences: Float64) -> float:
-    """The standard deviation of differences, 0 where they are all equal but for rounding."""
-    deviation = float(differences.std(ddof=1))
-    return 0.0 if deviation <= ROUNDING * abs(float(differences.mean())) else deviation
 
 
 def reach(
@@ -327,8 +319,7 @@ def equivalence(differences: Float64, margin: float) -> float:
         raise BadValue(f"the margin is {margin}; expected a number above 0")
     if len(differences) < 2:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
-    sides = (t_statistic(differences + margin), t_statistic(margin - differences))
-    return max(student_tail(t, len(differences) - 1) for t in sides)
+    return max(t_tail(differences + margin), t_tail(margin - differences))
 
 
 @lru_cache(maxsize=1024)

@@ -321,7 +321,8 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
     share = successes / count
     centre = (successes + z2 / 2) / (count + z2)
     reach = math.sqrt(z2 * (share * (1 - share) * count + z2 / 4)) / (count + z2)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
+    low, high = max(0.0, centre - reach), min(1.0, centre + reach)
+    return 0.0 if successes <= 0 else low, 1.0 if successes >= count else high
 
 
 def few_bounds(
@@ -330,7 +331,8 @@ def few_bounds(
     """Student's bounds of the mean over parts of the means of their values, float64[Q] each; NaN without a variance.
 
     Variances are those within parts, degrees of freedom Welch's. The variance of a part that is much smaller than
-    others is drawn to that of all, which is known better. unit: values lie within 0..1, where a variance is too small
+    others is drawn to that of all, which is known better; that of equal values is at least that of all, and what one
+    value more at the mean of all would give. unit: values lie within 0..1, where a variance is too small
     when nearly all lie at one end: up to ADDED_VALUES / ADDED_APART_VALUES values more at each end make up for that,
     the fewer the more values lie elsewhere; the bounds are cut at 0 and 1. geometric: as of `mean_bounds`. Sources:
     Welch 1947; Agresti and Coull 1998 for values that are added.
@@ -355,6 +357,9 @@ def few_bounds(
     pooled = float(squares.sum()) / (freedom + 2 * float(added.sum()))
     if pooled <= _NO_VARIANCE * centre**2:
         return math.nan, math.nan
+    alike = np.array([bool((part == part[0]).all()) for part in parts])
+    unseen = np.maximum(pooled, (squares + n / (n + 1) * (means - means.mean()) ** 2) / n)
+    variances = np.where(alike, np.maximum(variances, unseen), variances)
     drawn = POOLED_VALUES * (1 - n / n.max()) / (n - 1) ** 2
     variances = ((n - 1) * variances + drawn * pooled) / (n - 1 + drawn)
     degrees = (n - 1 + drawn) ** 2 / (n - 1 + drawn**2 / freedom)

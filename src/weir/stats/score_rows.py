@@ -553,7 +553,10 @@ def group_notes(grouped: GroupedScores) -> tuple[Note, ...]:
         notes.append(Note(f"{groups} fewer than {fewest()} queries, too few for an interval: {names}"))
     if grouped.ungrouped:
         notes.append(
-            Note(f"{count(grouped.ungrouped)} queries have no group and count among all queries alone")
+            Note(
+                f"{counted(grouped.ungrouped, 'query has', 'queries have')} no group and count"
+                f"{'s' * (grouped.ungrouped == 1)} among all queries alone"
+            )
         )
     return tuple(notes)
 
