@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tomllib
 import zipfile
 
 import pytest
@@ -51,7 +52,12 @@ def test_what_is_missing_before_a_release_is_said(tag, version, changes, said):
 
 def test_the_changelog_has_the_groups_of_a_release():
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^### (.*)$", release.notes(changes), re.MULTILINE) == release.GROUPS
+    notes = release.notes(changes)
+    assert re.findall(r"^### (.*)$", notes, re.MULTILINE) == release.GROUPS
+    numbers = notes.split("\n### ")[1]
+    assert 0 < len(re.findall(r"^- ", numbers, re.MULTILINE)) <= 20
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert changes.partition("\n## ")[2].startswith(project["version"] + " (")
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
