@@ -380,6 +380,45 @@ def test_documents_that_a_query_may_be_answered_with_are_read_or_refused(case, r
     assert (tmp_path / "out" / "corpus.jsonl").exists() == (case == "objects")
 
 
+RETURNED = {
+    "objects": lines(
+        {"query_id": "q", "results": [{"id": "a", "relevance": 0.9}, {"id": "b", "relevance": 0.5}]}
+    ),
+    "rows with ranks": lines(
+        *(
+            {"query_id": "q", "doc_id": d, "rank": n, "relevance": s}
+            for n, (d, s) in enumerate([("a", 0.9), ("b", 0.5)])
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+def test_fractions_beside_what_was_returned_are_no_grades_unless_somebody_says_so(case, tmp_path):
+    refused(tmp_path, "r.jsonl", RETURNED[case], "may be scores or grades; add --columns score=")
+    imported(tmp_path, "r.jsonl", RETURNED[case], columns={"score": "relevance"})
+    assert written(tmp_path / "out")[1:] == ({}, {"r": {"q": {"a": 0.9, "b": 0.5}}})
+    imported(tmp_path, "r.jsonl", RETURNED[case], columns={"grade": "relevance"})
+    assert written(tmp_path / "out")[1:] == ({"q": {"a": 0.9, "b": 0.5}}, {"r": {"q": {"a": 2.0, "b": 1.0}}})
+
+
+def test_grades_beside_scores_of_what_was_returned_are_judgments(tmp_path):
+    results = [{"id": "a", "relevance": 0, "score": 0.9}, {"id": "b", "relevance": 2, "score": 0.5}]
+    imported(tmp_path, "r.jsonl", lines({"query_id": "q", "results": results}))
+    assert written(tmp_path / "out")[1:] == ({"q": {"a": 0, "b": 2}}, {"r": {"q": {"a": 0.9, "b": 0.5}}})
+
+
+def test_relevant_documents_that_are_no_list_are_refused(tmp_path):
+    pairs = {"queries": {"q": "x"}, "corpus": {"d": "y"}, "relevant_docs": {"q": "d"}}
+    refused(tmp_path, "p.json", json.dumps(pairs), "query q: no list in relevant_docs")
+
+
+def test_a_null_rating_of_a_request_is_no_judgment(tmp_path):
+    ratings = [{"_index": "i", "_id": "a", "rating": None}, {"_index": "i", "_id": "b", "rating": 1}]
+    imported(tmp_path, "r.json", json.dumps({"requests": [{"id": "q", "request": {}, "ratings": ratings}]}))
+    assert written(tmp_path / "out")[1] == {"q": {"b": 1}}
+
+
 FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
 
 

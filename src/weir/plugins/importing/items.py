@@ -304,7 +304,8 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     scalars = [name for name, value in one.items() if not isinstance(value, (dict, list))]
     graded = [name for name in scalars if is_grade(dict.get(one, name))]
     grade = roles.get("grade") or next(iter(of_role(graded, "grade") or of_role(scalars, "grade")), "")
-    score = next(iter(of_role(given, "score")), "")
+    score = roles.get("score") if roles.get("score") in one else next(iter(of_role(given, "score")), "")
+    grade = "" if grade == score else grade
     one.take(*ids)
     key = ItemKey(identifier(one[ids[0]]) if ids else "", plain(one[text]) if text else "")
     return Member(

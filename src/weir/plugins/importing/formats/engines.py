@@ -67,7 +67,8 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
         key = ItemKey(identifier(request.get("id")), texts.pop() if len(texts) == 1 else "")
         if key.id and not key.text:
             yield FileRemark(f"{where}: no query text found in it")
-        grades = [(document_key(one, indexes), one.get("rating")) for one in objects(request, "ratings")]
+        rated = [one for one in objects(request, "ratings") if one.get("rating") is not None]
+        grades = [(document_key(one, indexes), one["rating"]) for one in rated]
         yield from query_items(key, where, "no id and no query text", grades=grades)
 
 
@@ -214,9 +215,7 @@ def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
         metadata = {name: text for name, text in names.items() if text}
         for number_in_group, query in enumerate(objects(group, "queries") or [group], 1):
             values = table_at(query if "placeholders" in query else group, "placeholders")
-            text = plain(values.get("$query")) or (
-                plain(next(iter(values.values()))) if len(values) == 1 else ""
-            )
+            text = text_of(values, "$query", *(values if len(values) == 1 else ()))
             where = f"group {n}, query {number_in_group}"
             missing = "no placeholder $query, and not exactly one other"
             yield from query_items(ItemKey(text=text), where, missing, metadata, grades)

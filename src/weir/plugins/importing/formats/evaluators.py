@@ -220,7 +220,10 @@ def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
     for name, text in table_at(contents.value, "queries").items():
         yield FoundQuery(ItemKey(name, plain(text)), f"query {name}")
     for name, docs in table_at(contents.value, "relevant_docs").items():
-        for doc in docs if isinstance(docs, list) else []:
+        if not isinstance(docs, list):
+            yield Refused(f"query {name}", "no list in relevant_docs")
+            continue
+        for doc in docs:
             yield Judgment(ItemKey(name), id_key(doc), 1, f"query {name}")
 
 

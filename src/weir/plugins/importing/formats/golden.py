@@ -334,6 +334,14 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         return _golden
     if roles["doc"] == layout.chosen.get("retrieved"):
         return _returned
+    if "grade" in roles and "rank" in roles and "score" not in roles and "grade" not in layout.chosen:
+        grades = [number(layout.of(row, "grade")) for row in rows]
+        if any(grade is not None and not grade.is_integer() for grade in grades):
+            name = roles["grade"]
+            raise BadValue(
+                f"{contents.path}: fractions in '{name}' beside ranks may be scores or grades; add --columns "
+                f"score={name} or --columns grade={name}"
+            )
     if "grade" in roles:
         return _judged_and_returned if {"rank", "score"} & set(roles) else _judged
     if "rank" in roles:
@@ -465,6 +473,12 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     if told and not judged:
         yield FileRemark(
             f"words such as '{plain(told[0])[:40]}' beside documents in '{name}' are no grades, and left out"
+        )
+    numbers = [number(one.grade) for one in ranked if one.score is None]
+    if judged and "grade" not in layout.chosen and any(n is not None and not n.is_integer() for n in numbers):
+        raise ValueError(
+            f"fractions beside the documents returned in '{name}' may be scores or grades; add --columns score=NAME or "
+            "--columns grade=NAME"
         )
     for one in ranked:
         yield from one.document(row.where)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.files.column_names import fold, names
-from weir.plugins.importing.cells import identifier, number, plain
+from weir.plugins.importing.cells import identifier, is_grade, number, plain
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import document_key, sources
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
@@ -77,11 +77,13 @@ def _answered(contents: Contents) -> list[_Answered]:
     if isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values()):
         rows = [(f"query {name}", name, value[name]) for name in value]
     answered = []
-    judged = names().every("relevant", "grade")
+    judged, grades = names().every("relevant", "grade"), names().every("grade")
     for where, name, fields in rows:
         field = next((name for name in _LISTS if isinstance(fields.get(name), list)), "")
         if not field or not judged.isdisjoint(map(fold, fields)) or not all(map(_is_returned, fields[field])):
             return []
+        if any(fold(n) in grades and is_grade(one) for member in fields[field] for n, one in member.items()):
+            return []  # golden sets hold judgments beside what was returned
         answered.append(_Answered(where, name, fields, field))
     return answered if any(one.documents for one in answered) else []
 
