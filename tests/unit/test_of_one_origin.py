@@ -44,6 +44,7 @@ def test_scores_compare_only_where_every_judgment_is_the_same(one, other, kind):
         lambda: weir.compare(first, second),
         lambda: weir.compare({"a": first, "b": second}),
         lambda: weir.power(after, first, second),
+        lambda: weir.power(after, first, SECOND, "nDCG@10"),
         lambda: weir.gate(after, first, second),
         lambda: weir.gate(after, first, SECOND),
     ]
@@ -298,6 +299,13 @@ def test_rankings_of_two_collections_of_one_name_are_not_told_apart_by_query(mix
     (one, *_), (other, *_) = by_text.values()
     with pytest.raises(BadValue, match="two collections of one name: other documents and other queries"):
         weir.diff(one, other)
+    qrels = mixed.parent / "kb" / "qrels" / "test.tsv"
+    for ask in (weir.compare, weir.gate, weir.power, weir.diff, weir.why):
+        with pytest.raises(BadValue, match="two collections: other documents and other queries"):
+            ask(qrels, one, other)
+    for command in (["eval", str(qrels)], ["audit", str(qrels)], ["fuse", "rrf", "-o", str(one / "f.trec")]):
+        assert main([*command, str(one), str(other)]) == 2
+    assert main(["eval", str(qrels), str(mixed / "kb")]) == 2
     record = read_record(one / "stage.json")
     _, queries = (read_record(cell / "stage.json").declared["queries"] for cell in (one, other))
     write_record(one / "stage.json", replace(record, declared={**record.declared, "queries": queries}))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
 from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
-from weir.api.given import all_rankings, one_ranking, ranking
+from weir.api.given import all_rankings, one_ranking, ranking, two_rankings
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.origin import judgment_marks
@@ -296,19 +296,19 @@ def power(
     permutation, t or bootstrap-shift; collection: of the rankings, whose rules hold, as in `evaluate`. Raises BadValue
     for fewer than two queries, for numbers out of range and another test, and the WeirErrors of the parts.
     """
-    from weir.stats.compare import table
+    from weir.stats.compare import shared_measures, table
     from weir.stats.power import plan as planned
     from weir.stats.score_rows import system_notes
 
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     qrels, collection = judged_by(qrels, collection)
-    first, second = one_ranking(first), one_ranking(second)
+    first, second = two_rankings(first, second)
     if paths := _all_paths((qrels, first, second)):
         scores = _scores_of_files(paths, collection, conventions, measures)[0]
     else:
         rules = ScoringRules.of(collection, conventions_of(conventions))
         scores = _two(qrels, (first, second), measures, rules)
-    pairs = [(m, table(name, m, scores).values) for m in next(iter(scores.values())).measures]
+    pairs = [(m, table(name, m, scores).values) for m in shared_measures(scores.values())]
     plans = tuple(planned(m, v[1] - v[0], effects, power, alpha, test) for m, v in pairs)
     return ResultSet("power", plans, tuple(system_notes(scores)))
 
@@ -349,7 +349,7 @@ def diff(
             )
         return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
     first, collection = judged_by(first, collection)
-    second, third = one_ranking(second), one_ranking(third)
+    second, third = two_rankings(second, third)
     rules = ScoringRules.of(collection, conventions_of(conventions))
     if paths := _all_paths((first, second, third)):
         return ResultSet("diff", (diff_files(paths[0], (paths[1], paths[2]), name or "nDCG@10", rules, top),))
@@ -400,7 +400,7 @@ def why(
             explanation = explain_cells(*folders, name, judgments)
         case (judged, one, other) if not (published or qrels or _is_cell(judged)):
             judged, collection = judged_by(judged, collection)
-            one, other = one_ranking(one), one_ranking(other)
+            one, other = two_rankings(one, other)
             refuse_mismatched(judged, one)
             runs = run_from(one), run_from(other)
             long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
@@ -534,13 +534,17 @@ def _folder(value: object) -> Path:
 def _two(
     qrels: object, pair: tuple[object, object], measures: Measures, rules: ScoringRules
 ) -> dict[str, Scores]:
-    """The scores of two runs, or what was given for them, as "first" and "second"."""
-    if all(isinstance(one, Scores) for one in pair):
-        scores = [one for one in pair if isinstance(one, Scores)]
-    else:
-        judgments = judgments_from(qrels, measures_of(measures))
-        scores = [_evaluated(judgments, run, measures, rules) for run in _runs(qrels, pair)]
-    return dict(zip(("first", "second"), scores, strict=True))
+    """The scores of two runs, or what was given for them, as "first" and "second"; a run by the measures of Scores
+    beside it."""
+    wanted = next((one.measures for one in pair if isinstance(one, Scores)), measures)
+
+    def scores_of_side(side: object) -> Scores:
+        if isinstance(side, Scores):
+            return side
+        [run] = _runs(qrels, [side])
+        return _evaluated(judgments_from(qrels, measures_of(wanted)), run, wanted, rules)
+
+    return {name: scores_of_side(side) for name, side in zip(("first", "second"), pair, strict=True)}
 
 
 def _evaluated(qrels: Qrels | IntentQrels, run: Run, measures: Measures, rules: ScoringRules) -> Scores:
@@ -699,10 +703,7 @@ def gate(
         name = Path(first).name if isinstance(first, (str, os.PathLike)) else NAME
         first, collection = judged_by(first, place_of(collection))
         if all(isinstance(one, (str, os.PathLike)) and path_of(one).is_dir() for one in (second, third)):
-            second, third = (
-                one_ranking(second),
-                one_ranking(third),
-            )  # beside a file, a folder keeps its scores
+            second, third = two_rankings(second, third)  # beside a file, a folder keeps its scores
     inputs = [one for one in (first, second, third) if one is not None]
     paths = [path_of(one) for one in inputs if isinstance(one, (str, os.PathLike))]
     grounds: dict[str, Dataset] = {}

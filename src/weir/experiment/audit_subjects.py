@@ -24,6 +24,7 @@ from weir.experiment.results import (
     elsewhere,
     finished_cells,
     named_place,
+    refuse_collections_apart,
     runs_in,
     unscored_candidates,
 )
@@ -159,6 +160,7 @@ def _of_files(
     judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
     runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]
+    refuse_collections_apart(runs)
     with silent():  # what is odd about rankings becomes findings
         rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:

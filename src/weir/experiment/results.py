@@ -370,11 +370,24 @@ def runs_in(folder: Path) -> list[Path]:
     if (folder / RECORD).exists() or run_file(folder).exists():
         return [rankings_file(folder)]
     cells = _cells_of(folder)
-    places = list(dict.fromkeys((cell.folder.parent.name, cell.split) for cell in cells))
+    places = list(dict.fromkeys(name for name, _ in dataset_names(cells)))
     if len(places) > 1:
-        listed = ", ".join(" ".join(place) for place in places)
+        listed = ", ".join(places)
         raise BadValue(f"{folder} holds rankings of {listed}; name the folder of one system on one of them")
     return [cell.run for cell in largest_k(cells)[0]]
+
+
+def refuse_collections_apart(runs: Sequence[Path]) -> None:
+    """Raise BadValue for run files of cells of two collections: their records name other documents and queries."""
+    first: tuple[Path, object, object] | None = None
+    for run in runs:
+        record = record_of(run.parent)
+        if record is not None and {"corpus", "queries"} <= record.declared.keys():
+            documents, queries = record.declared["corpus"], record.declared["queries"]
+            first = first or (run, documents, queries)
+            if documents != first[1] and queries != first[2]:
+                what = "are rankings of two collections: other documents and other queries"
+                raise BadValue(f"{first[0].parent} and {run.parent} {what}")
 
 
 def _cells_of(folder: Path) -> list[ResultCell]:
@@ -1008,6 +1021,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
         f"{name}: {len(of)} collections of this name, of other documents or queries: "
         + ", ".join(f"{unit} from {place}" if place else unit for unit, place in of.items())
         for name, of in places.items()
+        if len(of) > 1
     ]
     return sentences
 
