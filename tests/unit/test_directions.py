@@ -113,6 +113,8 @@ def test_fewer_holes_pass_a_gate_and_more_fail():
     [better], [worse] = (weir.gate(QRELS, *pair, "Hole@10") for pair in ((holes, none), (none, holes)))
     assert (better.verdict, worse.verdict) == ("pass", "fail")
     assert "upper bound" in repr(weir.gate(QRELS, none, holes, "Hole@10"))
+    with pytest.raises(BadValue, match=r"max_drop names AP, and what is gated is nDCG@10"):
+        weir.gate(QRELS, holes, none, max_drop={"AP": 0.02})
     [moves] = weir.diff(QRELS, holes, none, measure="Hole@10")
     assert (len(moves.won), len(moves.lost)) == (8, 0)
 
