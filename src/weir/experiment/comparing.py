@@ -84,12 +84,15 @@ def compare_cells(
 
     measures: by default as `measures_wanted`. Datasets with one system are left out, and so are systems on a
     dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
-    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
-    BadValue where no dataset has two systems, UnknownName for a measure that none has.
+    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others; one of a
+    single query counts across datasets alone. Raises BadValue where no dataset has two systems, or all have a single
+    query, UnknownName for a measure that none has.
     """
-    return compare_grid(
-        {(c.dataset, c.label or c.system): c.values() for c in cells}, measures, baseline, method
-    )
+    grid = {(c.dataset, c.label or c.system): c.values() for c in cells}
+    comparisons = compare_grid(grid, measures, baseline, method)
+    if not comparisons:
+        raise BadValue("no dataset has two queries with a value of two systems, which a comparison needs")
+    return comparisons
 
 
 def compare_grid(
@@ -98,7 +101,8 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """As `compare_cells`, of scores by dataset and system; raises as it does."""
+    """As `compare_cells`, of scores by dataset and system; raises as it does, but for single queries, of which there is
+    no comparison."""
     scores: dict[str, dict[str, Scores]] = {}
     for (dataset, system), values in cells.items():
         scores.setdefault(dataset, {})[system] = values
@@ -110,10 +114,10 @@ def compare_grid(
     comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
-        tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
+        tables = [table(dataset, measure, of, least=1) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
-        each = [compared(t, baseline, method) for t in tables]
+        each = [compared(t, baseline, method) for t in tables if t.comparable]
         comparisons += each
         units = units_across(tables)
         if len(units) > 1:
@@ -153,7 +157,6 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 
     A dataset with one query has none.
     """
-    cells = {cell: of for cell, of in cells.items() if len(of.queries) > 1}
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -177,6 +180,11 @@ def lacking_notes(
                 f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
                 f"weir run with -m '{measure}' adds it, searching nothing anew"
             )
+    sentences += [
+        f"{dataset} has one judged query: it counts across datasets, and there is no comparison on it alone"
+        for dataset, systems in _by_dataset(cells).items()
+        if len(systems) > 1 and max(cell.queries for cell in systems.values()) == 1
+    ]
     without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
     return sentences + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
 
