@@ -18,7 +18,8 @@ from tests.neural.conftest import WORDS, sentence_transformer
 from weir.core.corpus import Corpus
 from weir.core.strings import Strings
 from weir.settings import settings
-from weir.systems import dense, parse_system
+from weir.systems import dense_search as dense
+from weir.systems import parse_system
 from weir.systems.protocol import Context
 from weir.systems.vectors.journal import alone, hash_texts
 from weir.systems.vectors.store import VectorStore
