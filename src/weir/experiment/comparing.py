@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -113,7 +114,7 @@ def compare_grid(
         raise BadValue(f"no dataset has two systems, so there is nothing to compare: {first}")
     comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
-        having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
+        having = {d: {n: s for n, s in of.items() if _has(s, measure)} for d, of in scores.items()}
         tables = [table(dataset, measure, of, least=1) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
@@ -123,6 +124,11 @@ def compare_grid(
         if len(units) > 1:
             comparisons.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
     return comparisons
+
+
+def _has(scores: Scores, measure: str) -> bool:
+    """Whether there is a value of a measure."""
+    return measure in scores.measures and not np.isnan(scores.of(measure)).all()
 
 
 def compare_cells_by_group(
@@ -180,6 +186,11 @@ def lacking_notes(
                 f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
                 f"weir run with -m '{measure}' adds it, searching nothing anew"
             )
+        sentences += [
+            f"{cell.label} on {cell.dataset} is left out of {measure}, which has no value there"
+            for cell in cells
+            if (mean := cell.mean(measure)) is not None and math.isnan(mean)
+        ]
     sentences += [
         f"{dataset} has one judged query: it counts across datasets, and there is no comparison on it alone"
         for dataset, systems in _by_dataset(cells).items()
