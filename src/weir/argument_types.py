@@ -37,6 +37,8 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
 _KINDS |= {"PathLike": _KINDS["Path"], "dict": _KINDS["Mapping"]}
 _KINDS |= {"tuple": _KINDS["Sequence"], "list": _KINDS["Sequence"]}
 _FROM_DICTS = {"Corpus", "Queries"}
+_OF_OTHERS = {"Measure": "ir_measures"}
+"""Class -> the library whose objects are taken too, by what they are called."""
 _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": int, "float": float}
 
 
@@ -189,6 +191,8 @@ def _accepts(value: object, words: Words, module: str) -> bool:
         )
     if isinstance(value, _PLAIN):
         return False
+    if name in _OF_OTHERS and type(value).__module__.partition(".")[0] == _OF_OTHERS[name]:
+        return True
     found = _class(name, module)
     if not isinstance(found, type):
         return True
