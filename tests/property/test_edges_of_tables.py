@@ -419,6 +419,30 @@ def test_a_null_rating_of_a_request_is_no_judgment(tmp_path):
     assert written(tmp_path / "out")[1] == {"q": {"b": 1}}
 
 
+REPEATED = {
+    "a name twice": "- query: red shoes\n  relevant: [a]\n  relevant: [b]\n",
+    "a query twice": "q: [a]\nq: [b]\n",
+    "merged": "- &a\n  query: red shoes\n  relevant: [a]\n- <<: *a\n  query: blue\n",
+}
+
+
+@pytest.mark.parametrize("case", REPEATED)
+def test_what_a_reader_of_yaml_would_overwrite_is_refused_with_its_line(case, tmp_path):
+    said = {"a name twice": "line 1: found 'relevant' twice", "a query twice": "line 1: found 'q' twice"}
+    refused(tmp_path, "g.yaml", REPEATED[case], said.get(case, "line 4: found a merge of mappings"))
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet_as_in_text(tmp_path):
+    columns = [pa.array(["q"]), pa.array(["a"]), pa.array(["b"])]
+    pq.write_table(
+        pa.Table.from_arrays(columns, names=["query", "relevant", "relevant"]), tmp_path / "g.parquet"
+    )
+    (tmp_path / "g.csv").write_text("query,relevant,relevant\nq,a,b\n")
+    for name in ("g.parquet", "g.csv"):
+        with pytest.raises(FormatError, match="two columns named 'relevant'"):
+            import_files(tmp_path / name, tmp_path / "out")
+
+
 FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
 
 

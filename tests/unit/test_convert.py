@@ -111,3 +111,15 @@ def test_lists_in_rank_order_are_what_birco_reads(ending, here, capsys):
     )
     write_qrels(Qrels.of(QRELS), "q.tsv")
     assert "--lists is about runs" in refused(capsys, "data", "convert", "q.tsv", "c.json", "--lists")
+
+
+def test_columns_that_no_run_or_judgments_have_are_named_as_left_out(here, capsys):
+    (here / "r.csv").write_text("query_id,doc_id,rank,score,note,\nq,a,1,0.5,x,\n")
+    (here / "q.jsonl").write_text(
+        '{"query_id": "q", "doc_id": "a", "grade": 1, "origin": "human", "who": "Ann"}\n'
+    )
+    for source, kind, left in (("r.csv", "run", "note"), ("q.jsonl", "qrels", "who")):
+        assert main(["data", "convert", source, f"{source}.tsv", "--kind", kind]) == 0
+        assert capsys.readouterr().out.rstrip().endswith(f"; columns left out: {left}")
+        assert main(["data", "convert", f"{source}.tsv", "again.csv", "--kind", kind]) == 0
+        assert "left out" not in capsys.readouterr().out

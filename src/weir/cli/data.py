@@ -63,7 +63,8 @@ def convert_command(
     The formats are those of the names: .trec (.txt, .run, .qrels), .json, .csv, .tsv, .parquet, .arrow (.feather,
     .ipc), .pickle; .gz or .zst behind any but tables packs the file. Of a pickle nothing is run. Every number survives
     in full. OUT appears whole or not at all; what its format cannot hold is refused, but for a column of origins of
-    judgments, whose loss is said. --collapse '#' makes documents of passages, each with the score of its best passage.
+    judgments and columns of other matters, whose loss is said. --collapse '#' makes documents of passages, each with
+    the score of its best passage.
     """
     from weir.api.progress import Progress
     from weir.files.write import convert

@@ -293,6 +293,16 @@ def begins_as_sheet(path: Path) -> bool:
     return tuple(table_head(path, path.suffix == ".tsv").cells[:3]) == SHEET_HEAD[:3]
 
 
+def names_of_columns(path: Path, form: Format) -> list[str]:
+    """The names of the columns of a file; [] for formats without names. Raises FormatError where it cannot be read."""
+    if form.name == "jsonl":
+        return list(first_json_row(path))
+    if form.name in ("parquet", "arrow"):
+        return table_columns(path, form.name == "parquet")
+    head = _head(path, form)
+    return [] if head is None else head.cells
+
+
 def kind_of_file(path: Path) -> Kind:
     """Whether a file holds a run or judgments.
 
@@ -319,16 +329,10 @@ def kind_of_file(path: Path) -> Kind:
             return "run"
         expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
         raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
-    head = _head(path, form)
-    if form.name == "jsonl":
-        columns = list(first_json_row(path))
-    elif head is None:
-        columns = table_columns(path, form.name == "parquet")
-    else:
-        columns = head.cells
-        if not (is_header(columns, "run") or is_header(columns, "qrels")):
-            expected = "a header that names the columns, such as query_id, doc_id and score"
-            raise FormatError(path, f"'{head.separator.join(columns)[:80]}'", expected, head.lines)
+    head, columns = _head(path, form), names_of_columns(path, form)
+    if head is not None and not (is_header(columns, "run") or is_header(columns, "qrels")):
+        expected = "a header that names the columns, such as query_id, doc_id and score"
+        raise FormatError(path, f"'{head.separator.join(columns)[:80]}'", expected, head.lines)
     kind = kind_of(columns, path)
     at = three_columns(columns, kind, path)[2]
     if kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns):

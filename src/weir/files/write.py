@@ -21,15 +21,23 @@ from weir.core.strings import Int64, Strings
 from weir.core.tables import Table, sentences
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import atomic_file, is_stream
-from weir.files.column_names import BEIR_HEAD, ORIGIN, WRITTEN
-from weir.files.formats import FORMATS, kind_of_file, named_format
+from weir.files.column_names import (
+    BEIR_HEAD,
+    ORIGIN,
+    WRITTEN,
+    Kind,
+    origin_column,
+    rank_column,
+    three_columns,
+)
+from weir.files.formats import FORMATS, format_of, kind_of_file, named_format, names_of_columns
 from weir.files.parents import read_parents
 from weir.files.parsers import written
 from weir.files.paths import path_of
 from weir.files.pickles import pickled_rows
 from weir.files.runs import read_qrels_counted, read_run
 from weir.files.tables import as_arrow
-from weir.files.text_files import PACKED, packing, unpacked_name
+from weir.files.text_files import PACKED, is_pipe, packing, unpacked_name
 
 Progress = Callable[[int, int], None]  # rows written, rows in all
 _BREAKS = b" \t\n\r\v\f"
@@ -83,7 +91,7 @@ class Conversion:
     target: what was written; kind: run or qrels; queries, rows: how many it holds; lists: whether a run lost its
     scores; repeated: judgments that stood twice and are left out; without_origin: the format that has no place for
     where judgments come from, "" where nothing is lost; passages: how many were returned in the place of the documents,
-    0 where nothing was collapsed.
+    0 where nothing was collapsed; columns: names of those of a table that no run or judgments have, which are left out.
     """
 
     target: Path
@@ -94,6 +102,7 @@ class Conversion:
     repeated: int = 0
     without_origin: str = ""
     passages: int = 0
+    columns: tuple[str, ...] = ()
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
@@ -109,6 +118,7 @@ class Conversion:
         text += f"; {self.repeated:,} repeated judgments left out" if self.repeated else ""
         if self.without_origin:
             text += f"; where they come from is left out, as {self.without_origin} has no place for it"
+        text += f"; columns left out: {', '.join(self.columns)}" if self.columns else ""
         return (sentences(f"{self.target}: {text}"),)
 
     def notes(self) -> tuple[object, ...]:
@@ -152,12 +162,25 @@ def convert(
         passages = 0 if parents is None else len(run.doc)
         run = run if parents is None else run.collapsed(parents)
         write_run(run, target, written_rows, lists=lists)
-        return Conversion(target, kind, len(run.queries), len(run.doc), lists, passages=passages)
+        lost = _columns_lost(source, "run")
+        return Conversion(
+            target, kind, len(run.queries), len(run.doc), lists, passages=passages, columns=lost
+        )
     qrels, repeated = read_qrels_counted(source)
     write_qrels(qrels, target, written_rows)
     name, rows = ("trec", True) if form is None else (form.name, form.rows)
     without = name if qrels.origin is not None and (name == "trec" or not rows) else ""
-    return Conversion(target, kind, len(qrels.queries), len(qrels.doc), False, repeated, without)
+    count, lost = len(qrels.queries), _columns_lost(source, "qrels")
+    return Conversion(target, kind, count, len(qrels.doc), False, repeated, without, columns=lost)
+
+
+def _columns_lost(source: Path, kind: Kind) -> tuple[str, ...]:
+    """The columns of a table besides those of a run or judgments, ranks and origins included."""
+    columns = [] if is_pipe(source) else names_of_columns(source, format_of(source, kind))
+    if not columns:
+        return ()
+    used = {*three_columns(columns, kind), rank_column(columns, kind), origin_column(columns, kind)}
+    return tuple(name for n, name in enumerate(columns) if n not in used and name.strip())
 
 
 def _parents(collapse: str) -> dict[str, str] | str:

@@ -86,6 +86,8 @@ def parse_columns(text: str) -> dict[str, str]:
             raise BadValue(
                 f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
+        if role in roles:
+            raise BadValue(f"--columns: found {role} twice; expected each role once")
         roles[role] = column
     check_roles(roles)
     return roles
@@ -567,8 +569,19 @@ def _begins_json(text: str) -> bool:
 
 def _yaml(path: Path, text: str) -> Contents:
     yaml = require("yaml", "yaml")
+
+    def mapping(loader: Any, node: Any, deep: bool = False) -> Any:  # noqa: ANN401  PyYAML has no types
+        scalars = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        merge = next((key for key in scalars if key.value == "<<" and not key.style), None)
+        name = "<<" if merge else first_repeated(key.value for key in scalars)
+        if name is not None:
+            what = "a merge of mappings (<<)" if merge else f"'{name}' twice in one mapping"
+            raise FormatError(path, what, "each name once, written out", node.start_mark.line + 1)
+        return yaml.BaseLoader.construct_mapping(loader, node, deep)
+
+    loader = type("Loader", (yaml.BaseLoader,), {"construct_mapping": mapping})
     try:
-        documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
+        documents = [one for one in yaml.load_all(text, Loader=loader) if one]
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())[:200]
         raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
@@ -716,6 +729,8 @@ def parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ..
     try:
         with parquet.ParquetFile(str(path)) as table:
             columns, count, length, values = tuple(table.schema_arrow.names), 0, 0, 0
+            if (name := first_repeated(columns)) is not None:
+                raise FormatError(path, f"two columns named '{name[:60]}'", "each name once")
             odd = [one.name for one in table.schema_arrow if _NOT_JSON.search(str(one.type))]
             facts = table.metadata
             check_unpacked(path, sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups)))
