@@ -337,6 +337,7 @@ def test_a_report_of_splits_that_other_measures_scored_ranks_by_those_that_can_b
     assert "RR on kb:test" in page
 
 
+@pytest.mark.filterwarnings("always::weir.errors.RankingWarning")
 def test_scores_by_old_judgments_are_exported_nowhere(mixed, tmp_path, capsys):
     assert main(["data", "export", str(mixed), "--to", "mteb", "-o", str(tmp_path)]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
