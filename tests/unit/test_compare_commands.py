@@ -203,6 +203,28 @@ def test_comparing_needs_numpy_alone_and_its_help_not_even_that(files, command):
     assert not modules_after(f"from weir.cli import main\nassert main({arguments!r}) < 2") & HEAVY
 
 
+def test_a_dataset_of_one_query_counts_across_datasets_and_stops_nothing(tmp_path):
+    """A grid with a collection of a single query is shown, compared across, ranked on a site and reported."""
+    relevant, names = {"one": ["d1"], "two": ["d2", "d3"], "six": ["d1", "d2", "d3", "d4", "d5", "d6"]}, []
+    documents = {f"d{n}": f"weir number{n}" for n in range(9)}
+    for name, of in relevant.items():
+        queries = {f"q{n}": f"number{doc[1:]}" for n, doc in enumerate(of)}
+        judged = {f"q{n}": {doc: 1} for n, doc in enumerate(of)}
+        names.append(weir.Dataset.of(documents, queries, judged, name=name))
+    made = weir.benchmark(names, ["bm25", "rm3"], "RR", out=tmp_path / "r")
+    assert "mean of 3 datasets" in str(made)
+    for baseline in (None, "bm25"):
+        comparisons = weir.compare(tmp_path / "r", measures="RR", baseline=baseline)
+        assert [(c.dataset, c.count) for c in comparisons] == [("two", 2), ("six", 6), ("3 datasets", 3)]
+        assert any("one has one judged query" in str(note) for note in comparisons.notes())
+    [tally] = comparisons[-1].tallies
+    assert (tally.better, tally.worse, tally.not_separable) == (0, 0, 3)
+    assert main(["results", str(tmp_path / "r")]) == 0
+    assert main(["report", str(tmp_path / "r"), "-q", "--no-audit", "-o", str(tmp_path / "p.html")]) == 0
+    with pytest.raises(BadValue, match="no dataset has two queries"):
+        weir.compare(tmp_path / "r", datasets=["one"])
+
+
 def test_one_judged_query_is_not_enough(tmp_path, capsys):
     (tmp_path / "q").write_text("q1 0 d 1\n")
     runs = [write_run(tmp_path / name, {"q1": {"d": 1.0}}) for name in ("a", "b")]

@@ -96,6 +96,27 @@ def test_a_measure_without_a_direction_has_no_verdict_rank_or_star(name):
         weir.gate({}, by["a"], by["b"])
 
 
+def test_a_dataset_without_a_value_of_a_measure_is_left_out_of_it_by_name(tmp_path):
+    @measure("Graded")
+    def graded(j, *, k=None):
+        return np.where(np.diff(j.ideal_ptr) > 1, 1.0, np.nan)
+
+    documents, queries = {f"d{n}": f"weir w{n}" for n in range(9)}, {f"q{n}": f"w{n}" for n in range(6)}
+    datasets = [
+        weir.Dataset.of(documents, queries, {q: {f"d{q[1]}": 1} | more for q in queries}, name=name)
+        for name, more in (("some", {"d8": 0}), ("none", {}))
+    ]
+    try:
+        weir.benchmark(datasets, ["bm25", "rm3"], ["Graded", "RR"], out=tmp_path)
+        found = weir.compare(tmp_path)
+        assert [(c.dataset, c.measure) for c in found] == [
+            ("some", "Graded"), ("some", "RR"), ("none", "RR"), ("2 datasets", "RR")
+        ]  # fmt: skip
+        assert "rm3 on none is left out of Graded, which has no value there" in str(found)
+    finally:
+        del MEASURES._known["Graded"]
+
+
 QRELS = {f"q{n}": {"a": 1, "b": 0} for n in range(8)}
 FEW = {q: {"a": 1.0, "x": 0.5} for q in QRELS}
 MANY = {q: {"b": 2.0, "a": 1.0, "y": 0.5} for q in QRELS}
@@ -113,6 +134,8 @@ def test_fewer_holes_pass_a_gate_and_more_fail():
     [better], [worse] = (weir.gate(QRELS, *pair, "Hole@10") for pair in ((holes, none), (none, holes)))
     assert (better.verdict, worse.verdict) == ("pass", "fail")
     assert "upper bound" in repr(weir.gate(QRELS, none, holes, "Hole@10"))
+    with pytest.raises(BadValue, match=r"max_drop names AP, and what is gated is nDCG@10"):
+        weir.gate(QRELS, holes, none, max_drop={"AP": 0.02})
     [moves] = weir.diff(QRELS, holes, none, measure="Hole@10")
     assert (len(moves.won), len(moves.lost)) == (8, 0)
 

@@ -337,6 +337,17 @@ def test_a_report_of_splits_that_other_measures_scored_ranks_by_those_that_can_b
     assert "RR on kb:test" in page
 
 
+@pytest.mark.filterwarnings("always::weir.errors.RankingWarning")
+def test_scores_by_old_judgments_are_exported_nowhere(mixed, tmp_path, capsys):
+    assert main(["data", "export", str(mixed), "--to", "mteb", "-o", str(tmp_path)]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert [line.split(" on kb")[0] for line in said] == ["warning: bm25", "warning: rm3"]
+    assert {path.parts[-3] for path in tmp_path.rglob("kb-*.json")} == {
+        "weir__bm25-b=0.0",
+        "weir__bm25-k1=0.0",
+    }
+
+
 def test_two_collections_of_one_name_are_exported_into_files_of_their_own(mixed, tmp_path):
     assert main(["data", "export", str(mixed), "--to", "mteb", "-o", str(tmp_path), "-s", "bm25(b=0.0)"]) == 0
     names = [path.name for path in tmp_path.rglob("kb-*.json")]

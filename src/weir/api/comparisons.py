@@ -721,6 +721,8 @@ def gate(
         rules = ScoringRules.of(place_of(collection), conventions_of(usual))
         baseline, candidate = ([one] for one in _sides(first, (second, third), names, rules, name))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
+    if ungated := [measure for measure in allowed.drops if measure not in names]:
+        raise BadValue(f"max_drop names {', '.join(ungated)}, and what is gated is {', '.join(names)}")
     pairs = gate_cases((baseline, candidate), names, by, common, grounds)
     known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
     not_gated = map(Note, no_direction_note(measure for measure in known if measure not in names))

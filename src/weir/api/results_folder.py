@@ -91,7 +91,7 @@ class ShownResults:
     def shown(self, display: Display) -> tuple[str, tuple[Note, ...]]:
         """(the rows in the form of the display, all notes); a grid has tie groups where these do not take long."""
         from weir.api.rows import rows_shown
-        from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
+        from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost
         from weir.experiment.results import largest_k
 
         left_out: list[Note] = []
@@ -105,7 +105,8 @@ class ShownResults:
                 return ()
             current = largest_k(self.cells)[0]
             several = len({cell.dataset for cell in current}) < len(current)
-            return compare_cells(current, measures) if several else ()
+            grid = {(cell.dataset, cell.label or cell.system): cell.values() for cell in current}
+            return compare_grid(grid, measures) if several else ()
 
         text = rows_shown(self.rows.items, display, None if self.by else compared) if self.cells else ""
         return text, (*left_out, *self.rows.notes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,12 +85,15 @@ def compare_cells(
 
     measures: by default as `measures_wanted`. Datasets with one system are left out, and so are systems on a
     dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
-    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
-    BadValue where no dataset has two systems, UnknownName for a measure that none has.
+    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others; one of a
+    single query counts across datasets alone. Raises BadValue where no dataset has two systems, or all have a single
+    query, UnknownName for a measure that none has.
     """
-    return compare_grid(
-        {(c.dataset, c.label or c.system): c.values() for c in cells}, measures, baseline, method
-    )
+    grid = {(c.dataset, c.label or c.system): c.values() for c in cells}
+    comparisons = compare_grid(grid, measures, baseline, method)
+    if not comparisons:
+        raise BadValue("no dataset has two queries with a value of two systems, which a comparison needs")
+    return comparisons
 
 
 def compare_grid(
@@ -98,7 +102,8 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """As `compare_cells`, of scores by dataset and system; raises as it does."""
+    """As `compare_cells`, of scores by dataset and system; raises as it does, but for single queries, of which there is
+    no comparison."""
     scores: dict[str, dict[str, Scores]] = {}
     for (dataset, system), values in cells.items():
         scores.setdefault(dataset, {})[system] = values
@@ -109,16 +114,21 @@ def compare_grid(
         raise BadValue(f"no dataset has two systems, so there is nothing to compare: {first}")
     comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
-        having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
-        tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
+        having = {d: {n: s for n, s in of.items() if _has(s, measure)} for d, of in scores.items()}
+        tables = [table(dataset, measure, of, least=1) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
-        each = [compared(t, baseline, method) for t in tables]
+        each = [compared(t, baseline, method) for t in tables if t.comparable]
         comparisons += each
         units = units_across(tables)
         if len(units) > 1:
             comparisons.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
     return comparisons
+
+
+def _has(scores: Scores, measure: str) -> bool:
+    """Whether there is a value of a measure."""
+    return measure in scores.measures and not np.isnan(scores.of(measure)).all()
 
 
 def compare_cells_by_group(
@@ -153,7 +163,6 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 
     A dataset with one query has none.
     """
-    cells = {cell: of for cell, of in cells.items() if len(of.queries) > 1}
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -177,6 +186,16 @@ def lacking_notes(
                 f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
                 f"weir run with -m '{measure}' adds it, searching nothing anew"
             )
+        sentences += [
+            f"{cell.label} on {cell.dataset} is left out of {measure}, which has no value there"
+            for cell in cells
+            if (mean := cell.mean(measure)) is not None and math.isnan(mean)
+        ]
+    sentences += [
+        f"{dataset} has one judged query: it counts across datasets, and there is no comparison on it alone"
+        for dataset, systems in _by_dataset(cells).items()
+        if len(systems) > 1 and max(cell.queries for cell in systems.values()) == 1
+    ]
     without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
     return sentences + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
 

@@ -457,7 +457,8 @@ class Experiment:
             first = distinct.setdefault(dataset.name, dataset)
             if first.layout != dataset.layout:
                 raise BadValue(
-                    f"two different datasets are named '{dataset.name}'; rename one of the folders"
+                    f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
+                    "another name"
                 )
             if first.split != dataset.split:
                 splits = f"the splits {first.split} and {dataset.split}"

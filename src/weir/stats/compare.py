@@ -178,6 +178,11 @@ class ScoreTable:
     group: str = ""
     unit_of: str = ""
 
+    @property
+    def comparable(self) -> bool:
+        """Whether it has two columns, which a comparison needs."""
+        return int(self.values.shape[1]) > 1
+
     def take(self, columns: Int64) -> ScoreTable:
         """The table of these queries alone, by number; raises BadValue for a table whose columns are datasets."""
         if self.queries is None:
@@ -350,11 +355,11 @@ def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
             )
 
 
-def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
+def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int = 2) -> ScoreTable:
     """The values of several systems on the queries for which all have one.
 
-    Raises BadValue for fewer than two systems, where they share no query, or one only, and where values are
-    undefined on all queries but one.
+    least: of how many queries at least; one alone counts in means over datasets. Raises BadValue for fewer than two
+    systems, and where they share, or have values on, fewer queries.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -373,7 +378,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
         rows.append(row)
     every = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
     count = int(shared.sum())
-    if count < 2:
+    if count < least:
         if common.sum() < 2:
             problem = f"the systems share {'one query only' if count else 'no query'}"
         else:
@@ -696,7 +701,8 @@ def compared_across(
 
     Arguments and errors as `across` and `compared`; each: comparisons of datasets with the baseline that are made
     already. A dataset counts as better or worse where its own comparison says so, which is corrected for the number
-    of systems, not of datasets; that of several parts is of all their queries, each part weighing the same.
+    of systems, not of datasets; that of several parts is of all their queries, each part weighing the same; one of a
+    single query counts as not separable.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -704,9 +710,11 @@ def compared_across(
     by_dataset = {c.dataset: c for c in each}
     verdicts: dict[str, list[str]] = {pair.second: [] for pair in comparison.pairs}
     for dataset, tables in datasets.items():
-        own = by_dataset.get(dataset) or compared(pooled(tables, dataset), baseline, method)
-        for pair in own.pairs:
-            verdicts.get(pair.second, []).append(pair.verdict)
+        whole = pooled(tables, dataset)
+        own = by_dataset.get(dataset) or (compared(whole, baseline, method) if whole.comparable else None)
+        by_system = {} if own is None else {pair.second: pair.verdict for pair in own.pairs}
+        for system, of_system in verdicts.items():
+            of_system.append(by_system.get(system, "not separable"))
     less = direction(comparison.measure) < 0
     tallies = [
         DatasetCounts(
@@ -737,7 +745,8 @@ def verdicts_across(
     method = method or ComparisonMethod()
     if len(datasets) == 1:
         [tables] = datasets.values()
-        pairs = compared(pooled(tables, tables[0].dataset), None, method).pairs
+        whole = pooled(tables, tables[0].dataset)
+        pairs = compared(whole, None, method).pairs if whole.comparable else ()
         second = {(p.second, p.first): p.verdict for p in pairs}
         return second | {(p.first, p.second): p.reversed.verdict for p in pairs}
     names = tuple(dict.fromkeys(s for tables in datasets.values() for t in tables for s in t.systems))

@@ -225,11 +225,14 @@ def ratio_interval(
 
     parts, less: (numerator, denominator) by query, float64[Q] each; with `less`, the interval is of the ratio of
     `parts` minus that of `less`, on the same samples. Samples with a denominator of 0 are left out; NaN bounds where
-    all are. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani 1993, section 13.3.
+    all are, and for fewer than `fewest` queries. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani
+    1993, section 13.3.
     """
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
     columns = np.stack([*parts, *(less or ())])
+    if columns.shape[1] < fewest(level):
+        return math.nan, math.nan
     draws = generator or np.random.default_rng(SEED)
     sums = np.concatenate(list(resampled_sums(columns, resamples, draws)))
     sums = sums[(sums[:, 1::2] > 0).all(axis=1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,8 +16,14 @@ from typing import Any
 
 from weir.core.run import Run
 from weir.core.scores import Row
-from weir.errors import BadValue, FormatError, require
-from weir.experiment.results import ResultCell, as_weir_writes_it, finished_cells, whole_seconds
+from weir.errors import BadValue, FormatError, RankingWarning, require
+from weir.experiment.results import (
+    ResultCell,
+    as_weir_writes_it,
+    current_cells,
+    finished_cells,
+    whole_seconds,
+)
 from weir.experiment.stages import Stage, slug
 from weir.files.atomic import make_folder, own_file, write_json, write_text
 from weir.files.runs import read_run
@@ -42,6 +49,14 @@ class BenchmarkTask:
 def cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
     """The finished cells of a results folder, or these; raises FormatError for a folder that holds none."""
     return finished_cells(results) if isinstance(results, (str, Path)) else results
+
+
+def counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
+    """As `cells_in`, those that were scored by the judgments that count; warns (RankingWarning) of each other one."""
+    cells, outdated = current_cells(cells_in(results))
+    for sentence in outdated:
+        warnings.warn(RankingWarning(sentence), stacklevel=3)
+    return cells
 
 
 def task_of(collection: str) -> BenchmarkTask:
@@ -109,7 +124,7 @@ def write_hub_results(
     several collections, and for cells without nDCG@10; MissingExtra without PyYAML; StoreError.
     """
     yaml = require("yaml", "yaml")
-    cells = cells_in(results)
+    cells = counting_cells(results)
     collections = {cell.collection for cell in cells}
     if dataset and len(collections) > 1:
         raise BadValue(f"{len(collections)} collections cannot all be {dataset}; choose one with -d")
@@ -178,7 +193,7 @@ def write_mteb_results(
     system; by default weir/<system>. Raises BadValue for cells without nDCG@10, and for a name with several systems;
     StoreError where the disk refuses.
     """
-    cells = cells_in(results)
+    cells = counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}
     if model and len(systems) > 1:
         raise BadValue(f"{len(systems)} systems cannot all be {model}; choose one with -s")

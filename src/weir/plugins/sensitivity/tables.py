@@ -189,7 +189,7 @@ def _points(one: MeanOverQueries) -> str:
     """A difference of shares in percentage points with its interval."""
     if math.isnan(one.mean):
         return "-"
-    return f"{100 * one.mean:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
+    return f"{100 * one.mean:+.1f} {between(one.low, one.high, lambda end: f'{100 * end:+.1f}')}"
 
 
 def _reached(one: ReachedDocuments) -> str:

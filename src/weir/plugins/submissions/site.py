@@ -208,7 +208,7 @@ def leaderboard(
     trained = {titles[name]: on for name, on in trained.items()}
     provenance = {titles[name]: facts for name, facts in provenance.items()}
     tables = _tables(grid, measure)
-    comparisons = [compared(one) for one in tables]
+    comparisons = [compared(one) for one in tables if one.comparable]
     boards = _boards(rows, comparisons, trained, grid)
     site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
     with atomic_dir(path_of(out)) as temporary_site:
@@ -251,7 +251,7 @@ def _tables(grid: Mapping[tuple[str, str], Scores], measure: str) -> list[ScoreT
     by_dataset = dict[str, dict[str, Scores]]()
     for (dataset, system), values in grid.items():
         by_dataset.setdefault(dataset, {})[system] = values
-    return [table(dataset, measure, of) for dataset, of in by_dataset.items() if len(of) > 1]
+    return [table(dataset, measure, of, least=1) for dataset, of in by_dataset.items() if len(of) > 1]
 
 
 def _stem(file: Path) -> str:
