@@ -443,6 +443,30 @@ def test_two_columns_of_one_name_are_refused_in_parquet_as_in_text(tmp_path):
             import_files(tmp_path / name, tmp_path / "out")
 
 
+SYSTEMS = {
+    "scores": (
+        "query_id,doc_id,score,system\nq,a,0.5,x\nq,b,0.4,x\nq,a,0.9,y\n",
+        {"x": {"a": 0.5, "b": 0.4}, "y": {"a": 0.9}},
+    ),
+    "ranks": ("query_id,doc_id,rank,run_id\nq,a,1,x\nq,b,1,y\n", {"x": {"a": 1.0}, "y": {"b": 1.0}}),
+    "ranks of all": ("query_id,doc_id,rank,system\nq,a,1,x\nq,b,2,y\n", {"r": {"a": 2.0, "b": 1.0}}),
+    "one system": ("query_id,doc_id,score,system\nq,a,0.5,x\nq,b,0.4,x\n", {"r": {"a": 0.5, "b": 0.4}}),
+}
+
+
+@pytest.mark.parametrize("case", SYSTEMS)
+def test_rows_of_several_systems_are_a_run_of_each(case, tmp_path):
+    table, runs = SYSTEMS[case]
+    imported(tmp_path, "r.csv", table)
+    assert written(tmp_path / "out")[2] == {name: {"q": row} for name, row in runs.items()}
+
+
+def test_a_field_within_a_group_that_stands_beside_it_too_is_kept(tmp_path):
+    imported(tmp_path, "g.jsonl", lines({"query": "a b", "relevant": ["x"], "expected": {"relevant": ["y"]}}))
+    (row,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(row)["metadata"] == {"expected.relevant": ["y"]}
+
+
 FLAGS = {"true and false": (True, False), "yes and no": ("yes", "no"), "0 and 1": (1, 0)}
 
 

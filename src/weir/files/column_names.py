@@ -28,6 +28,7 @@ class FieldNames:
     """{whether a column of such a name holds labels: names}."""
     words: Mapping[str, frozenset[str]]
     """{part of a document in which words are looked for: names}."""
+    runs: frozenset[str]
     clicks: Mapping[str, frozenset[str]]
     containers: frozenset[str]
     inner: frozenset[str]
@@ -56,6 +57,7 @@ def names() -> FieldNames:
         {role: tuple(map(folded, tiers)) for role, tiers in table["roles"].items()},
         {True: folded(table["labels"]["yes"]), False: folded(table["labels"]["no"])},
         {within: folded(words) for within, words in table["words"].items()},
+        folded(table["runs"]["names"]),
         {role: folded(words) for role, words in table["clicks"].items()},
         folded(table["containers"]["names"]),
         folded(table["containers"]["inner"]),

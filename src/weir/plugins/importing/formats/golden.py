@@ -167,7 +167,11 @@ def _flattened(row: TableRow) -> TableRow:
         is_group = isinstance(value, Cells) and fold(name) in names().inner
         if is_group and not (value and all(number(one) is not None for one in value.values())):
             groups[name] = value
-            fields |= {inner: one for inner, one in value.items() if inner not in row.fields}
+            for inner, one in value.items():
+                twice = inner in row.fields or inner in fields
+                fields[f"{name}.{inner}" if twice else inner] = one
+                if twice:
+                    value.take(inner)
         else:
             fields[name] = value
     if not groups:
@@ -633,7 +637,12 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         yield FileRemark(
             f"'{layout.roles[role]}' is a distance, of which less is better: the scores are its negative"
         )
-    rankings: dict[ItemKey, list[tuple[float, TableRow]]] = {}
+    column = next((one for row in rows[:1] for one in row.fields if fold(one) in names().runs), "")
+    at_ranks = {(layout.query(row), layout.text(row, "rank")) for row in rows}
+    # Rows of several systems, unless ranks go on from one to the other.
+    several = len({plain(dict.get(row.fields, column)) for row in rows}) > 1
+    several = several and not ("rank" in layout.roles and len(at_ranks) == len(rows))
+    rankings: dict[tuple[str, ItemKey], list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
         value = number(layout.of(row, role)) if role else float(position)
         if layout.doc(row) == ItemKey():
@@ -641,9 +650,10 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         elif value is None:
             yield Refused(row.where, f"no number in '{layout.roles[role]}'")
         else:
-            rankings.setdefault(layout.query(row), []).append((sign * value, row))
+            run = plain(row.fields.get(column)) if several else ""
+            rankings.setdefault((run, layout.query(row)), []).append((sign * value, row))
             yield from layout.document(row)
-    for key, ranked in rankings.items():
+    for (run, key), ranked in rankings.items():
         if role != "score":
             ranked.sort(key=lambda one: one[0])
         docs = tuple(layout.doc(row) for _, row in ranked)
@@ -652,7 +662,7 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         ranks = (
             tuple(math.nan if place is None else place for place in places) if "rank" in layout.roles else ()
         )
-        yield Ranking(key, docs, ranked[0][1].where, scores, ordered=role != "score", ranks=ranks)
+        yield Ranking(key, docs, ranked[0][1].where, scores, run, ordered=role != "score", ranks=ranks)
 
 
 def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
