@@ -25,7 +25,8 @@ def place(folder, documents, queries):
 
 def test_pairs_without_a_text_are_not_asked_and_are_counted(judge_server, tmp_path):
     model, manners = judge_server
-    at = place(tmp_path, {"d1": "weir one", "d2": "", "d3": " \n", "d4": "dam"}, {"q1": "weir", "q2": " "})
+    unseen = "\u200b\u00a0\ufeff\x00"  # zero width, no-break blank, byte order mark, a control character
+    at = place(tmp_path, {"d1": "weir one", "d2": "", "d3": unseen, "d4": "dam"}, {"q1": "weir", "q2": " "})
     [report] = weir.judge(at, model=model, judged=True, out=tmp_path / "labels")
     assert set(read_labels(tmp_path / "labels").to_dict()) == {"q1"}
     assert set(read_labels(tmp_path / "labels").to_dict()["q1"]) == {"d1", "d4"}

@@ -352,6 +352,11 @@ def test_a_folder_without_packs_is_one_line(tmp_path, capsys):
     assert not (tmp_path / "site").exists()
 
 
+def test_a_measure_without_a_direction_ranks_nothing(tmp_path, capsys):
+    assert main(["submit", "leaderboard", str(tmp_path), "-o", str(tmp_path / "o"), "-m", "Judged@10"]) == 2
+    assert "neither better nor worse" in capsys.readouterr().err
+
+
 def test_packs_of_other_judgments_and_of_one_name_are_kept_apart(packed, mine, tmp_path):
     packs = tmp_path / "packs"
     packs.mkdir()

@@ -50,6 +50,7 @@ from weir.labels.panel import (
     speaks_to_the_judge,
 )
 from weir.models.chat import ChatModel, cached_chat
+from weir.models.prompts import has_text
 from weir.services.answers import ServiceUsage, answer_key
 from weir.services.requests import Limits
 
@@ -184,8 +185,8 @@ def judge_pairs(
 
 def _with_texts(pairs: JudgingPairs, rows: Int64) -> tuple[Int64, tuple[int, int]]:
     """(the rows whose query and document have a text, how many others miss the query's, and else the document's)."""
-    query = np.array([not pairs.texts[int(pairs.query[row])].strip() for row in rows.tolist()], np.bool_)
-    passage = np.array([not pairs.passage(row).strip() for row in rows.tolist()], np.bool_) & ~query
+    query = np.array([not has_text(pairs.texts[int(pairs.query[row])]) for row in rows.tolist()], np.bool_)
+    passage = np.array([not has_text(pairs.passage(row)) for row in rows.tolist()], np.bool_) & ~query
     return rows[~(query | passage)], (int(query.sum()), int(passage.sum()))
 
 

@@ -25,6 +25,7 @@ _UNSEEN = (
     "\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
 """Characters that are not seen: soft hyphens, joiners, marks of direction, selectors of variants, tags."""
+_SEEN = re.compile(rf"[^\s{_UNSEEN}\u2800\u3164\uffa0\x00-\x1f\x7f]")
 _GAP = rf"[\s{_UNSEEN}]*+"
 _OPEN = (
     "(?:[<\u00ab\u02c2\u1438\u226a\u22d6\u2329\u276c\u276e\u2770\u27e8\u27ea\u2991\u2993\u29fc\u2b9c\u3008\u300a\ufe3f"
@@ -40,6 +41,11 @@ _SQUARE_OPEN, _SQUARE_CLOSE = (
 )
 _SLASH = "[/\u2044\u2215\u2571\u27cb\u29f8\uff0f]"
 """Brackets and slashes, and what looks like them."""
+
+
+def has_text(text: str) -> bool:
+    """Whether anything of a text is seen: no blanks, joiners, control characters alone."""
+    return _SEEN.search(text) is not None
 
 
 def _spaced(*words: str) -> str:

@@ -37,7 +37,7 @@ from weir.files.atomic import atomic_dir, temporary_folder
 from weir.files.integrity import Checksum
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
-from weir.measures.measure import direction
+from weir.measures.measure import direction, no_direction_note
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
@@ -117,8 +117,11 @@ def leaderboard(
 
     measure: that systems are ranked by; places, fetch: as `verify_pack` takes them. A pack that is refused, that could
     not be verified whole, or that was scored by other judgments than one before it, is named and counts nowhere.
-    Raises FormatError for a folder without packs, BadValue where none holds or none has the measure.
+    Raises FormatError for a folder without packs, BadValue where none holds or none has the measure, and for a measure
+    of which more is neither better nor worse.
     """
+    if problem := no_direction_note([measure]):
+        raise BadValue(f"{problem[0]}; rank by another measure")
     folder = path_of(submissions)
     packs = sorted(folder.glob("*.zip"))
     if not packs:
