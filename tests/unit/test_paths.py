@@ -423,3 +423,9 @@ def test_a_folder_of_several_systems_is_several_runs_to_compare(tmp_path, capsys
     cell, _ = sorted(path.parent for path in tmp_path.glob("res/*/*/run.trec"))
     assert main(["compare", str(one), str(cell), "-m", "RR"]) == 2
     assert "found one ranking" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_file_to_write(place: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["fuse", "rrf", str(place / ONE), str(place / TWO), "-o", f"{place}/new/"]) == 2
+    assert capsys.readouterr().err.endswith("/new/, a folder; expected a file\n")
+    assert not (place / "new").exists()

@@ -52,6 +52,8 @@ def _name(text: str) -> str:
 
 def _output(text: str) -> Path:
     path = path_of(text)
+    if text.endswith("/"):
+        raise BadValue(f"found {text}, a folder; expected a file")
     if is_standard_output(path):
         give_output_to_file()
     return path
