@@ -227,3 +227,17 @@ def test_a_check_says_nothing_of_scores_that_fall(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read_run(written(tmp_path, ".csv", [(q, d, r, -s) for q, d, r, s in DISTANCES])).doubts == ()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+@pytest.mark.parametrize(("systems", "said"), [("xy", True), ("xx", False)])
+def test_rows_of_several_systems_in_one_ranking_are_said(tmp_path, suffix, systems, said):
+    rows = [("q", "a", systems[0], 0.9), ("q", "b", systems[1], 0.5), ("p", "a", "z", 0.5)]
+    path = written(tmp_path, suffix, rows)
+    path.write_text(path.read_text().replace("rank", "system"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert read_run(path).to_dict() == {"q": {"a": 0.9, "b": 0.5}, "p": {"a": 0.5}}
+    assert [" as x and y; their rows are ranked as one" in str(one.message) for one in caught] == [
+        True
+    ] * said

@@ -9,7 +9,9 @@ import json
 import math
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import cast
@@ -24,10 +26,12 @@ from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
     Kind,
+    fold,
     has_ranks,
     is_header,
     is_named,
     kind_of,
+    names,
     origin_column,
     rank_column,
     three_columns,
@@ -417,7 +421,37 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
             return None
         return Origins.of(cells[at] for _, cells in table_records(path, head.separator) if cells)
 
+    if kind == "run":
+        _say_several_systems(path, form, head)
     return Source(path, size, blocks, None if form.name == "trec" else origins)
+
+
+def _say_several_systems(path: Path, form: Format, head: TableHead | None) -> None:
+    """Warn (RankingWarning) where a column such as `system` tells the first rows of one query apart."""
+    if form.name not in ("csv", "tsv", "jsonl") or is_pipe(path):
+        return
+    columns = names_of_columns(path, form)
+    column = next((at for at, name in enumerate(columns) if fold(name) in names().runs), None)
+    if column is None:
+        return
+    query, systems = three_columns(columns, "run", path)[0], defaultdict[str, set[str]](set)
+    lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[:-1]
+    for line in lines[head.lines if head is not None else 0 :]:
+        with suppress(ValueError, AttributeError, RecursionError):
+            if head is None:
+                row = json.loads(line)
+                cells = [str(row.get(name)) for name in columns]
+            else:
+                cells = cells_of(line.rstrip("\r"), head.separator)
+            if len(cells) == len(columns):
+                systems[cells[query]].add(cells[column])
+    several = next((found for found in systems.values() if len(found) > 1), None)
+    if several:
+        shown = " and ".join(sorted(several)[:2])
+        said = f"{path}: '{columns[column]}' names several systems in one ranking, as {shown}; their rows are ranked"
+        warnings.warn(
+            RankingWarning(f"{said} as one; weir data import FILE -o DIR makes a run of each"), stacklevel=3
+        )
 
 
 def _refuse_carriage_returns(buffer: LineBuffer, stop: int) -> None:
