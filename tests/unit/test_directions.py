@@ -177,3 +177,10 @@ def test_geometric_means_are_no_logarithms_wherever_systems_are_scored_again():
     assert gain.change == pytest.approx(means[0][0] - means[0][1])
     rows, _ = relabelled(Subject("s", qrels=first, runs=runs), second, measure)
     assert all(math.isnan(row.low) and row.change == row.after - row.before for row in rows)
+
+
+def test_a_report_counts_no_verdicts_of_a_measure_without_a_direction(tmp_path):
+    weir.benchmark("brook-news", ["bm25", "rm3"], "Judged@10", out=tmp_path)
+    text = weir.report(tmp_path, audit=False).to_markdown()
+    assert "| 0/0/0 |" in text
+    assert "| baseline |" in text
