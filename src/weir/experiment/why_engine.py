@@ -304,7 +304,8 @@ def _analysed(first: Side, second: Side, queries: Queries) -> AnalysedQueries:
     for name in analyzers:
         analyzer = analyzers.get(name)
         misses[name] = sum(analyzer.tokens(text) != own for text, own in zip(texts, terms, strict=True))
-    nearest = min(misses, key=misses.__getitem__)
+    # On texts in Latin letters those that cut other scripts into pairs give the same terms as that of words.
+    nearest = min(misses, key=lambda name: (misses[name], analyzers.get(name).cut is not None))
     return AnalysedQueries(tuple(by_query), nearest, misses[nearest])
 
 
