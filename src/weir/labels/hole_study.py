@@ -22,7 +22,7 @@ from weir.errors import BadValue
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables
 from weir.stats.order_agreement import kendall_tau, order_interval
-from weir.stats.resampling import interval
+from weir.stats.resampling import interval, share_bounds
 from weir.stats.score_bounds import Unjudged, score_bounds
 
 NDCG_AT_10 = parse_measure("nDCG@10")
@@ -225,6 +225,8 @@ def _by_query(holes: Unjudged, flags: Flags) -> NDArray[np.int64]:
 def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> Ratio:
     counts = np.stack([_by_query(holes, part), _by_query(holes, whole)], axis=1)
     count, of = counts.sum(axis=0).tolist()
+    if of and count in (0, of):  # queries drawn anew would all say the same
+        return Ratio(count, of, count / of, *share_bounds(count, of))
     drawn = [float(c[0] / c[1]) if c[1] else math.nan for c in drawn_tables(counts)]
     return Ratio(count, of, count / of if of else math.nan, *bounds(drawn))
 
