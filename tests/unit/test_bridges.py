@@ -45,7 +45,9 @@ def test_every_name_leads_somewhere():
 def test_a_missing_package_names_its_extra(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     give = getattr(bridges, f"to_{package}")
-    with pytest.raises(MissingExtra, match=rf"needs '{package}'.*pip install .*\[{package.replace('_', '-')}\]"):
+    with pytest.raises(
+        MissingExtra, match=rf"needs '{package}'.*pip install .*\[{package.replace('_', '-')}\]"
+    ):
         give(weir.Run.of({"q": {"d": 1.0}}))
 
 
