@@ -223,4 +223,4 @@ def test_a_results_folder_whose_systems_have_no_value_of_one_query(tmp_path, cap
             path, replace(record, files=dict.fromkeys(record.files, Checksum.of(path.with_suffix(".jsonl"))))
         )
     assert main(["compare", str(tmp_path)]) == 2
-    assert "mine, AP: no query has a value of every system" in capsys.readouterr().err
+    assert "no dataset has two queries with a value of two systems" in capsys.readouterr().err

@@ -80,7 +80,12 @@ def test_every_test_reads_it_through_the_links():
     finding = {
         name for name, text in sources.items() if 'parents[2] / "shared"' in text or "WEIR_SHARED" in text
     }
-    assert finding == {"conftest.py", "conformance/test_examples.py", "unit/test_shared_data.py"}
+    assert finding == {
+        "conftest.py",
+        "conformance/conftest.py",
+        "conformance/test_examples.py",
+        "unit/test_shared_data.py",
+    }
     assert "from tests.conftest import SHARED" in sources["conformance/test_examples.py"]
     assert SHARED != SOURCE
     assert all(path.is_symlink() or path.is_dir() for path in SHARED.rglob("*") if ".weir" not in str(path))
