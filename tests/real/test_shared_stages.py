@@ -376,6 +376,9 @@ def test_records_that_lead_elsewhere(plain, tmp_path):
 
 def test_errors_hide_what_opens_the_store(monkeypatch):
     class Files:
+        def size(self, path):
+            return 1
+
         def cat_file(self, path):
             raise OSError(f"signature of {SECRET} is wrong")
 
