@@ -17,8 +17,8 @@ from weir.core.short_names import short_names
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import claims  # noqa: E402 - behind the path of scripts
-import front_picture  # noqa: E402 - behind the path of scripts
+import claims  # noqa: E402 - after the path of scripts is set
+import front_picture  # noqa: E402 - after the path of scripts is set
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RECORD = json.loads(front_picture.NUMBERS.read_text(encoding="utf-8"))

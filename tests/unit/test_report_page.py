@@ -16,11 +16,11 @@ CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("needs Debian's chromium", allow_module_level=True)
 
-import weir  # noqa: E402 - behind the skip
+import weir  # noqa: E402 - after the skip
 from tests.unit.test_report import results, synthetic  # noqa: E402, F401 - behind the skip; a fixture
 from tests.unit.test_submissions import mine, packed, site  # noqa: E402, F401 - behind the skip; fixtures
-from weir.core.charts import MIDDLE_PX, NARROW_PX, WIDE_PX, Point, Points, svg  # noqa: E402 - behind the skip
-from weir.plugins.report.page import style_sheet  # noqa: E402 - behind the skip
+from weir.core.charts import MIDDLE_PX, NARROW_PX, WIDE_PX, Point, Points, svg  # noqa: E402 - after the skip
+from weir.plugins.report.page import style_sheet  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -17,22 +17,24 @@ from weir.measures.measure import direction
 
 @dataclass(frozen=True)
 class BesideScore:
-    """A mean of one's own, or a published score on the same collection and split by the same measure.
-
-    dataset: as the folder names it; system: one's own, or the published model; printed: as it is shown, a published one
-    as it was printed; source, note: where that stands, and what is said beside it, "" for one's own; claimed_by: one's
-    own systems that claim to be the published model; runs_as: the system of Weir that would, "" where none does.
-    """
+    """Hold a mean of one's own, or a published score on the same collection and split by the same measure."""
 
     dataset: str
+    """As the folder names it."""
     measure: str
     system: str
+    """One's own, or the published model."""
     value: float
     printed: str
+    """As it is shown: a published score as it was printed."""
     source: str = ""
+    """Where a published score stands, "" for one's own."""
     note: str = ""
+    """Said beside a published score."""
     claimed_by: tuple[str, ...] = ()
+    """One's own systems that claim to be the published model."""
     runs_as: str = ""
+    """The system of Weir that claims to be it, "" if none does."""
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[BesideScore]:

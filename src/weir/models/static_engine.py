@@ -1,4 +1,4 @@
-"""The engine static: a text is the mean of its tokens' vectors, which stand in a table; nothing else is computed."""
+"""The engine static: looks up the vectors of a text's tokens in a table and takes their mean."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ TABLES = ("embedding.weight", "embeddings")
 
 @dataclass(frozen=True, eq=False)
 class StaticTable:
-    """The vectors of all tokens, float32[V, d], and the head behind their mean."""
+    """Encode texts by the means of their tokens' vectors."""
 
     table: Float32
+    """Vectors of all tokens, float32[V, d]."""
     head: VectorHead
+    """Layers after the mean."""
     padded: bool = False
     alone: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """The mean of each text's vectors behind the head, zeros for a text without tokens."""
+        """Return the means after the head, float32[n, d]; a text without tokens has zeros before it."""
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():
@@ -43,7 +45,7 @@ class StaticTable:
         return rows
 
     def array(self, parts: Sequence[Float32]) -> Float32:
-        """The rows of several batches, one behind the other."""
+        """Return the rows of several batches, one after the other."""
         return np.concatenate(parts)
 
     def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
