@@ -34,8 +34,8 @@ CONDITIONS = {
 def trained(collection: str, condition: str, seed: int, options: argparse.Namespace) -> Any:
     """The checkpoint of a condition and a seed, trained where it is not there."""
     from weir.api.progress import Progress
-    from weir.plugins.adapting.pairs import Crops, GivenPairs
-    from weir.plugins.adapting.training import AdaptRules, adapt
+    from weir.plugins.training.pairs import Crops, GivenPairs
+    from weir.plugins.training.training import AdaptRules, adapt
 
     kind, rules = CONDITIONS[condition]
     source = Crops() if kind == "crops" else GivenPairs()

@@ -90,9 +90,9 @@ class Weir:
         return query_terms(self.searcher.tables[0], self.texts(texts).text)
 
     def search(self, prepared: Any, k: int) -> Any:
-        from weir.systems.lexical.inverted_index import top
+        from weir.systems.lexical.inverted_index import top_documents
 
-        return top(self.searcher.parts[0], *prepared, k)
+        return top_documents(self.searcher.parts[0], *prepared, k)
 
     def whole(self, texts: list[str], k: int) -> Any:
         return self.searcher.search(self.texts(texts), k)

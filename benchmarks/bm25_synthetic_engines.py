@@ -71,9 +71,9 @@ class Weir:
         return query_terms(self.searcher.tables[0], Strings.of(texts))
 
     def search(self, prepared: Any, k: int) -> Any:
-        from weir.systems.lexical.inverted_index import top
+        from weir.systems.lexical.inverted_index import top_documents
 
-        return top(self.searcher.parts[0], *prepared, k)
+        return top_documents(self.searcher.parts[0], *prepared, k)
 
     def scores(self, found: Any) -> list[list[float]]:
         cuts = found.ptr.tolist()

@@ -32,7 +32,7 @@ BATCH = 8192
 """Vectors added together."""
 HELD = 200_000
 """Vectors held in memory for the pace of the arithmetic."""
-APPROXIMATE = (("IVF1024,SQ8", 64), ("usearch-i8", 256))
+APPROXIMATE = (("IVF1024,SQ8", 64),)
 """Approximate indexes and how much of them a query looks at."""
 
 
@@ -100,20 +100,20 @@ class Peak:
 
 
 def store_of(spec: dict):
-    from weir.systems.vectors.store import VectorStore
+    from weir.systems.vectors.store import RowStore
 
-    return VectorStore.of(Path(spec["folder"]), {"model": "synthetic"}, spec["dtype"])
+    return RowStore.of(Path(spec["folder"]), {"model": "synthetic"}, spec["dtype"])
 
 
 def build(spec: dict) -> dict:
     """Add vectors to a store; what making them takes is not counted."""
     import numpy as np
 
-    from weir.systems.vectors.journal import alone
+    from weir.systems.vectors.journal import locked_store
 
     vectors, store, taken, n = Vectors(), store_of(spec), 0.0, spec["vectors"]
     peak = Peak()
-    with alone(store.folder):
+    with locked_store(store.folder):
         for start in range(0, n, BATCH):
             block = vectors.batch(start // BATCH, min(BATCH, n - start))
             numbers = np.arange(start, start + len(block), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -143,10 +143,10 @@ def read(path: Path) -> float:
 def opened(spec: dict):
     import numpy as np
 
-    from weir.systems.vectors.store import StoredVectors
+    from weir.systems.vectors.store import StoredRows
 
     snapshot = store_of(spec).snapshot()
-    return StoredVectors(snapshot, np.arange(len(snapshot.texts)))
+    return StoredRows(snapshot, np.arange(len(snapshot.texts)))
 
 
 def search(spec: dict) -> dict:
@@ -188,7 +188,8 @@ def loss(spec: dict) -> dict:
     """What the store's bytes lose, and what approximate indexes of them lose beyond that."""
     import numpy as np
 
-    from weir.systems.vectors.ann import ApproximateIndex, search_with
+    from weir.plugins.encoders.ann import FaissIndex
+    from weir.systems.vectors.approximate import search_with
     from weir.systems.vectors.exact_search import ArraySource, search
 
     vectors = Vectors()
@@ -205,11 +206,9 @@ def loss(spec: dict) -> dict:
     stored = search(rows, queries, K).doc.reshape(len(queries), -1)
     found: dict = {"store_loss": missed(stored), "indexes": []}
     for name, effort in APPROXIMATE if spec["approximate"] else ():
-        if name.startswith("usearch") and spec["vectors"] > spec["graph_up_to"]:
-            continue
         try:
             begun = time.perf_counter()
-            index = ApproximateIndex(name, effort).build(rows)
+            index = FaissIndex(name, effort).build(rows)
             built = time.perf_counter() - begun
             begun = time.perf_counter()
             near = search_with(index, rows, queries, K, np.arange(len(rows), dtype=np.int32))
@@ -248,9 +247,6 @@ def main() -> None:
     parser.add_argument(
         "--loss-up-to", type=int, default=1_000_000, help="vectors up to which losses are measured"
     )
-    parser.add_argument(
-        "--graph-up-to", type=int, default=100_000, help="vectors up to which graphs are built"
-    )
     parser.add_argument("--exact-only", action="store_true", help="build no approximate index")
     parser.add_argument("--quick", action="store_true", help="record nothing")
     given = parser.parse_args()
@@ -265,7 +261,7 @@ def main() -> None:
                 common.say(n, "left out:", round(free / 1e9), "GB of disk are free")
                 continue
             spec = {"folder": folder, "vectors": n, "dtype": given.dtype, "cap": given.cap}
-            spec |= {"approximate": not given.exact_only, "graph_up_to": given.graph_up_to}
+            spec |= {"approximate": not given.exact_only}
             record: dict = {"vectors": n, "dimensions": DIMENSIONS, "dtype": given.dtype, "cap": given.cap}
             for step in ("build", "search", "loss"):
                 if step == "loss" and n > given.loss_up_to:
@@ -274,7 +270,7 @@ def main() -> None:
                 common.say(n, step, record[step])
         measured.append(record)
         if not given.quick:
-            versions = common.versions("weir-ir", "numpy", "numba", "faiss-cpu", "usearch")
+            versions = common.versions("weir-ir", "numpy", "numba", "faiss-cpu")
             common.append("dense_scale", record | {"versions": versions, "machine": common.machine()})
     whole = [r for r in measured if "seconds" in r["build"] and "cold_1000_seconds" in r["search"]]
     if len(whole) > 1:

@@ -84,18 +84,18 @@ def weir_from_disk(folder: Path, queries, k: int):
     import numpy as np
 
     from weir.systems.vectors.exact_search import search
-    from weir.systems.vectors.journal import alone
-    from weir.systems.vectors.store import StoredVectors, VectorStore
+    from weir.systems.vectors.journal import locked_store
+    from weir.systems.vectors.store import RowStore, StoredRows
 
-    store = VectorStore.of(folder / "store", {"model": "synthetic"})
+    store = RowStore.of(folder / "store", {"model": "synthetic"})
     if store.snapshot(check=False) is None:
         documents = np.load(folder / "documents.npy", mmap_mode="r")
-        with alone(store.folder):
+        with locked_store(store.folder):
             for start in range(0, len(documents), 50_000):
                 numbers = np.arange(start, min(start + 50_000, len(documents)), dtype=np.uint64)
                 store.add(np.stack([numbers, numbers], axis=1), documents[start : start + 50_000])
     snapshot = store.snapshot(check=False)
-    gathered = StoredVectors(snapshot, np.arange(len(snapshot.texts)))
+    gathered = StoredRows(snapshot, np.arange(len(snapshot.texts)))
     return lambda: search(gathered, queries, k).doc.reshape(len(queries), -1)
 
 

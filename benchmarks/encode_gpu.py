@@ -146,8 +146,8 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
     from weir.models.batching import batches
     from weir.models.checkpoints import read_checkpoint
     from weir.models.engine import pool
-    from weir.models.torch_engine import torch_engine
     from weir.models.weights import read_weights
+    from weir.plugins.encoders.torch_engine import torch_engine
 
     encoder = Encoder(
         str(folder), pooling="mean", similarity="dot", dtype="bf16", engine="torch", max_length=512
@@ -171,7 +171,7 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
     ways = {"packed": torch_engine(weights, "cuda", "bf16")}
     ways["padded attention"] = replace(ways["packed"], varlen=False)
     if importlib.util.find_spec("transformers") is not None:
-        from weir.models.transformers_engine import transformers_engine
+        from weir.plugins.encoders.transformers_engine import transformers_engine
 
         ways["transformers, padded"] = transformers_engine(read_checkpoint(folder), "cuda", "bf16")
     for name, engine in ways.items():

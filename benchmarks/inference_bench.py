@@ -73,8 +73,8 @@ def job(tool: str, what: str, queries: int, draws: int) -> float:
 def weir(values: np.ndarray, what: str, draws: int) -> float:
     """All pairs, or the intervals of all means."""
     from weir.stats import compare  # noqa: F401 - it registers the tests
-    from weir.stats.resampling import resampled_sums
-    from weir.stats.significance import Draws, p_values
+    from weir.stats.resampling import Draws, resampled_sums
+    from weir.stats.significance import p_values
 
     if what == "means":
         sums = np.concatenate(list(resampled_sums(values, draws, np.random.default_rng(1))))

@@ -32,25 +32,25 @@ def lengths_of(spec: dict):
 
 
 def store_of(spec: dict):
-    from weir.systems.vectors.store import RaggedStore
+    from weir.systems.vectors.store import RowStore
 
-    return RaggedStore.of(Path(spec["folder"]), {"model": "synthetic"}, 2 * DIMENSIONS, "float16")
+    return RowStore.of(Path(spec["folder"]), {"model": "synthetic"}, "fp16", 2 * DIMENSIONS)
 
 
 def build(spec: dict) -> dict:
     """Add documents to a store; what making their vectors takes is not counted."""
     import numpy as np
 
-    from weir.systems.vectors.journal import alone
+    from weir.systems.vectors.journal import locked_store
     from weir.systems.vectors.store import spans
 
     vectors, store, taken, lengths = Vectors(DIMENSIONS), store_of(spec), 0.0, lengths_of(spec)
-    with alone(store.folder):
+    with locked_store(store.folder):
         for number, (start, stop) in enumerate(spans(lengths, BATCH - 300)):
-            tokens = vectors.batch(number, int(lengths[start:stop].sum())).astype(np.float16).view(np.uint8)
+            tokens = vectors.batch(number, int(lengths[start:stop].sum())).astype(np.float16)
             hashes = np.arange(start, stop, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             begun = time.perf_counter()
-            store.add(np.stack([hashes, hashes], axis=1), lengths[start:stop], tokens)
+            store.add(np.stack([hashes, hashes], axis=1), tokens, lengths[start:stop])
             taken += time.perf_counter() - begun
     size = sum(path.stat().st_size for path in store.folder.iterdir())
     return {"seconds": round(taken, 2), "tokens": int(lengths.sum()), "disk_bytes": size}
@@ -60,21 +60,22 @@ def search(spec: dict) -> dict:
     """Search the store cold, then warm."""
     import numpy as np
 
-    from weir.systems.vectors.maxsim_search import TokenQueries, TokenVectors, search_tokens
-    from weir.systems.vectors.store import GatheredRagged
+    from weir.models.batching import Ragged
+    from weir.plugins.encoders.maxsim_search import search_tokens
+    from weir.systems.vectors.store import StoredRows
 
     store, n, count = store_of(spec), spec["documents"], spec["queries"]
-    rows = TokenVectors(GatheredRagged(store.snapshot(), np.arange(n)), np.float16)
+    rows = StoredRows(store.snapshot(), np.arange(n))
     rng = np.random.default_rng(8)
     asked = []
     for document in rng.integers(0, n, count).tolist():
-        own = rows.block(document, document + 1)[1].astype(np.float32)
+        own = rows.rows(document, document + 1).values.astype(np.float32)
         near = own[rng.integers(0, len(own), QUERY_TOKENS)]
         near += 0.5 * rng.standard_normal(near.shape, dtype=np.float32) / np.sqrt(DIMENSIONS)
         asked.append(near / np.linalg.norm(near, axis=1, keepdims=True))
-    queries = TokenQueries(np.arange(count + 1) * QUERY_TOKENS, np.concatenate(asked))
+    queries = Ragged(np.arange(count + 1) * QUERY_TOKENS, np.concatenate(asked))
     rank = np.arange(n, dtype=np.int32)
-    search_tokens(rows, TokenQueries(queries.ptr[:2], queries.values[:QUERY_TOKENS]), min(K, n), rank)
+    search_tokens(rows, queries.rows(0, 1), min(K, n), rank)
     record, peak = {}, Peak()
     for state in ("cold", "warm"):
         if state == "cold":

@@ -47,7 +47,7 @@ def model_folder(folder: Path) -> Path:
 
 def prompts_of(count: int) -> list[Any]:
     """Prompts of 10 to 60 words."""
-    from weir.models.prompts import ChatPrompt
+    from weir.plugins.llm.prompts import ChatPrompt
 
     def passage(n: int) -> str:
         return " ".join(WORDS[(n * 7 + i) % 10] for i in range(10 + (n * 37) % 50))
@@ -58,7 +58,7 @@ def prompts_of(count: int) -> list[Any]:
 
 def asked(folder: Path, prompts: list[Any], batch: int) -> tuple[float, list[str]]:
     """Seconds of Weir in a new home, the model loaded within, and the answers."""
-    from weir.models.chat import ChatModel, cached_chat
+    from weir.plugins.llm.chat import ChatModel, cached_chat
     from weir.services.answers import ServiceUsage
     from weir.settings import settings
 

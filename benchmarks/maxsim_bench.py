@@ -80,14 +80,15 @@ def search_child(spec: dict[str, Any]) -> None:
     import numpy as np
     import torch
 
-    from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
+    from weir.models.batching import Ragged
+    from weir.plugins.encoders.maxsim_search import search_tokens
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     query_ptr, query, ptr, tokens = encoded(spec["data"], spec["texts"])
     rank = np.arange(len(ptr) - 1, dtype=np.int32)
-    rows = HeldTokens(np.diff(ptr), tokens.astype(np.float16))
-    asked = TokenQueries(query_ptr, query)
+    rows = Ragged(ptr, tokens.astype(np.float16))
+    asked = Ragged(query_ptr, query)
     padded = torch.nn.utils.rnn.pad_sequence(
         [torch.from_numpy(tokens[a:b]) for a, b in itertools.pairwise(ptr)], batch_first=True
     )
@@ -162,8 +163,8 @@ def engines(query: Any, tokens: Any, ptr: Any) -> dict[str, Any]:
     import torch
     from sentence_transformers.util import similarity
 
-    from weir.kernels.maxsim import bounds, maxsim
     from weir.kernels.simd import HAS_INT8
+    from weir.plugins.encoders.maxsim import bounds, maxsim
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)

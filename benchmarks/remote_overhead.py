@@ -207,8 +207,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["WEIR_HOME"] = f"{folder}/home"
+        from weir.plugins.servers.endpoint import Http
         from weir.systems.remote.command import Command
-        from weir.systems.remote.endpoint import Http
 
         engine = Engine(Path(folder), given.modules, data_folder(given.data))
         engine.notes.touch()

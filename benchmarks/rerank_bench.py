@@ -166,7 +166,7 @@ def child(spec: dict[str, Any]) -> None:
     elif spec["engine"].startswith(T5_PEER):
         run = t5_peer(spec["model"], given, T5_ENGINES[spec["engine"]]["sorted"])
     elif spec["shape"] == "monot5":
-        from weir.models.t5 import MonoT5
+        from weir.plugins.encoders.t5 import MonoT5
 
         ready = MonoT5(spec["model"], LIMIT, T5_ENGINES[spec["engine"]]["dtype"]).load("cpu")
 

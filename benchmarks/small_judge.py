@@ -39,7 +39,7 @@ import weir
 from common import HERE, append, data_folder, say
 from weir.stats.calibration import calibration, parse_least
 from weir.stats.label_agreement import binary_table, bounds, cohen_kappa, drawn_tables, label_tables
-from weir.stats.threshold import wilson_interval
+from weir.stats.resampling import share_bounds
 
 ANSWERS = HERE / "results" / "small_judge_answers.jsonl.gz"
 RANKINGS = HERE / "results" / "small_judge_rankings.jsonl.gz"
@@ -173,7 +173,7 @@ def of_one_prompt(
     """The tables of the answers to one version of a prompt."""
     plain = [a for a in answers if "probe" not in a]
     graded = sum(a["grade"] is not None for a in plain)
-    low, high = wilson_interval(graded, len(plain))
+    low, high = share_bounds(graded, len(plain))
     texts = Counter(a["text"] for a in plain if a["grade"] is None)
     yield {"table": "answers", "answers": len(plain), "graded": graded, "share": graded / len(plain), "low": low,
            "high": high, "verdicts": Counter(a["verdict"] for a in plain), "without": texts.most_common(3)}  # fmt: skip
@@ -197,7 +197,7 @@ def of_one_prompt(
         pairs = [(labels[a["query"]][a["document"]], a["grade"]) for a in answers if a.get("probe") == name]
         read = [(before, after) for before, after in pairs if after is not None]
         rose = sum(after > before for before, after in read)
-        low, high = wilson_interval(rose, len(read))
+        low, high = share_bounds(rose, len(read))
         fell = sum(after < before for before, after in read)
         yield {"table": "probe", "probe": name, "pairs": len(read), "rose": rose, "low": low, "high": high,
                "fell": fell, "without": len(pairs) - len(read)}  # fmt: skip

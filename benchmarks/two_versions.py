@@ -66,13 +66,17 @@ def dense():
 def late():
     import numpy as np
     try:
+        from weir.plugins.encoders import maxsim_search as vectors
+    except ImportError:  # where it stood before
         from weir.systems.vectors import maxsim_search as vectors
-    except ImportError:  # of version 0.2
-        from weir.vectors import maxsim_search as vectors
     rng = np.random.default_rng(1)
     tokens, queries = (rng.standard_normal((n, 64)).astype(np.float32) for n in (200_000, 640))
-    rows = vectors.HeldTokens(np.full(5_000, 40, np.int64), tokens)
-    query = vectors.TokenQueries(np.arange(0, 641, 32), queries)
+    if hasattr(vectors, "HeldTokens"):  # of version 0.2
+        rows = vectors.HeldTokens(np.full(5_000, 40, np.int64), tokens)
+        query = vectors.TokenQueries(np.arange(0, 641, 32), queries)
+    else:
+        rows = vectors.Ragged(np.arange(0, 200_001, 40), tokens)
+        query = vectors.Ragged(np.arange(0, 641, 32), queries)
     return lambda: vectors.search_tokens(rows, query, 100, np.arange(5_000, dtype=np.int32))
 
 def rankings(*names):

@@ -155,7 +155,7 @@ def by_redis(dense: object, data: object, k: int, efs: list[int]) -> Iterator[di
     if module is None:
         pytest.skip("REDISEARCH does not name redisearch.so")
     searcher, port = dense.index(data.corpus), free_port()
-    vectors, queries = searcher.vectors.values, searcher.encoded(data.queries)
+    vectors, queries = searcher.documents.stored.values, searcher.encoded(data.queries)
     place = ("--bind", "127.0.0.1", "--port", str(port), "--save", "")
     with running("redis-server", *place, "--loadmodule", module):
         until_ready(lambda: Redis(port))
@@ -215,7 +215,7 @@ def by_chroma(dense: object, data: object, k: int, efs: list[int]) -> Iterator[d
     from tests.real.search_engine import SearchEngine
 
     searcher, port = dense.index(data.corpus), free_port()
-    vectors, queries = searcher.vectors.values, searcher.encoded(data.queries)
+    vectors, queries = searcher.documents.stored.values, searcher.encoded(data.queries)
     with (
         tempfile.TemporaryDirectory() as folder,
         running("chroma", "run", "--host", "127.0.0.1", "--port", str(port), "--path", folder),
@@ -257,7 +257,7 @@ def by_weaviate(engine: object, dense: object, data: object, k: int, efs: list[i
     """The same of Weaviate: a flat index, then a graph, whose ef is changed in place."""
     ids = data.corpus.ids.tolist()
     searcher = dense.index(data.corpus)
-    vectors, queries = searcher.vectors.values, searcher.encoded(data.queries)
+    vectors, queries = searcher.documents.stored.values, searcher.encoded(data.queries)
     version = engine.ask("GET", "/v1/meta")["version"]
     config = {"distance": "dot", "efConstruction": 64, "maxConnections": 16}
     size = 0
@@ -335,7 +335,7 @@ def main() -> None:
     import pytest
 
     import weir
-    from weir.core.tables import table_of, written
+    from weir.core.tables import table_of, tables_as_text
     from weir.plugins.servers.vectors import lost
     from weir.settings import settings
 
@@ -366,7 +366,7 @@ def main() -> None:
                     })  # fmt: skip
             except pytest.skip.Exception as reason:
                 print(f"{engine} is left out: {reason}", file=sys.stderr)
-    print(written([table_of(lines)], "text"))
+    print(tables_as_text([table_of(lines)], "text"))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ from tests.unit import (
     test_bm25,
     test_http_system,
     test_import_formats,
-    test_import_tools,
 )
 from tests.unit.model_servers import LocalHandler
 
@@ -51,7 +50,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, SystemScores
 from weir.datasets.load import Dataset
-from weir.errors import WeirError
+from weir.errors import RankingWarning, WeirError
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
 from weir.experiment.stages import _digest as record_digest
@@ -60,18 +59,23 @@ from weir.files.formats import file_source, format_of
 from weir.files.frames import qrels_from, run_from
 from weir.files.integrity import Checksum
 from weir.files.intents import read_intents
+from weir.files.journal_labels import read_judges, read_preferences
 from weir.files.label_files import read_labels, read_raters
+from weir.files.network import KeptConnection
 from weir.files.pickles import read_pickle
 from weir.files.query_files import read_groups, read_weights
 from weir.files.runs import join_run_file, judgments_of, read_qrels, read_repeating_run, read_run
 from weir.files.score_files import read_baseline, read_scores, read_scores_value
-from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
 from weir.measures import parse_measure, score_run
-from weir.models.chat import ChatModel
+from weir.models.batching import Ragged
 from weir.models.checkpoints import read_checkpoint
 from weir.models.hosted import Hosted
-from weir.models.prompts import ChatPrompt, prompt_template
-from weir.models.verdicts import (
+from weir.plugins.encoders.maxsim_search import search_tokens
+from weir.plugins.importing import import_files
+from weir.plugins.llm.chat import ChatModel
+from weir.plugins.llm.panel import judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.plugins.llm.prompts import ChatPrompt, prompt_template
+from weir.plugins.llm.verdicts import (
     ChatReply,
     VerdictForm,
     choice_chances,
@@ -81,18 +85,19 @@ from weir.models.verdicts import (
     read_requirements,
     read_score,
 )
-from weir.plugins.importing import import_files
+from weir.plugins.questions.document_rules import read_document_rules
+from weir.plugins.questions.spans import read_spans
 from weir.plugins.servers.elasticsearch import read_elastic_settings
+from weir.plugins.servers.endpoint import Http, read_template
 from weir.plugins.servers.postgres import read_postgres_settings
+from weir.plugins.servers.service_reranker import ServiceReranker
 from weir.services.answers import answer_key, answer_store
-from weir.services.requests import AttemptError, Clock, KeptConnection, Limits, MeteredClient, Spent
+from weir.services.requests import AttemptError, Clock, Limits, MeteredClient, Spent
 from weir.systems import BM25, parse_system
 from weir.systems.expression import parse_systems
+from weir.systems.lexical.passages import Chunked
 from weir.systems.remote.command import Command
-from weir.systems.remote.endpoint import Http, read_template
-from weir.systems.rerank.service_reranker import ServiceReranker
 from weir.systems.vectors.exact_search import ArraySource, search
-from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
 KEY = "sk-fuzzed-9f8e7d6c5b4a"
 """The key that servers are sent: it may stand in no file and in no message."""
@@ -279,6 +284,35 @@ def labels(head: str, body: bytes, folder: Path) -> None:
     read_labels(path)
 
 
+def journals() -> Iterator[bytes]:
+    """A journal of judgments, without and with its log."""
+    from weir.plugins.app.judging.journal import Event, Journal
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.sqlite"
+        journal = Journal.open(path)
+        yield b"x.sqlite\n" + path.read_bytes()
+        for n in range(6):
+            journal.append(
+                Event("ann", "graded", "q", f"d{n}", grade=n % 3), Event("ben", "unable", "q", f"d{n}")
+            )
+            journal.append(
+                Event("ben", "graded", "q", f"d{n}", ("judge", "again", "decide")[n % 3], grade=n % 2)
+            )
+        journal.close()
+        yield b"x.sqlite\n" + path.read_bytes()
+
+
+@target(200, "judge query document grade accepted labels settled events", made=journals)
+def judging_journals(_: str, body: bytes, folder: Path) -> None:
+    """The journal of people's judgments, which SQLite reads."""
+    path = folder / "x.sqlite"
+    path.write_bytes(body)
+    for read in (read_qrels, read_raters, read_judges, read_preferences):
+        with contextlib.suppress(WeirError, RankingWarning):
+            read(path)
+
+
 def written_scores() -> Iterator[bytes]:
     """The three files that hold scores."""
     from weir.files.score_files import write_baseline, write_scores, write_scores_value
@@ -431,9 +465,29 @@ def settings_files(head: str, body: bytes, folder: Path) -> None:
     readers.get(head, Experiment.read)(path)
 
 
+RULED = weir.Qrels.of({"q1": ["d1"], "q2": ["d2"]})
+PASSAGES = weir.Corpus.of({"d1": "one two  three\u0085four", "d2": "five"})
+
+
+@target(
+    400,
+    "rule document for value forbidden superseded valid-from valid-until asked is query:q1 user:u group:g * d1 d2 "
+    '2026-11-30 2026-11-30T09:00+01:00 \t {"query": "document": "text": "start": "end": one two } 0 3 -1 1e3',
+)
+def rules(head: str, body: bytes, folder: Path) -> None:
+    """Rules of documents beside judgments, and gold passages of documents."""
+    path = folder / "document-rules.tsv"
+    path.write_bytes(body)
+    if head == "spans":
+        read_spans(path, PASSAGES).cut_by(Chunked(words=2, overlap=0), PASSAGES, RULED.queries)
+        return
+    found = replace(RULED, beside=read_document_rules(path, RULED))
+    score_run(found, weir.Run.of({"q1": ["d2", "d1"], "q2": ["d1"]}), ["Leak@1", "Stale", "Superseded"])
+
+
 def foreign_files() -> Iterator[bytes]:
     """The files of other tools that the tests read."""
-    for name, content, *_ in {**test_import_formats.CASES, **test_import_tools.CASES}.values():
+    for name, content, *_ in test_import_formats.CASES.values():
         yield f"{name}\n".encode() + (content if isinstance(content, bytes) else content.encode())
 
 
@@ -633,7 +687,7 @@ def chat_answers(head: str, body: bytes, folder: Path) -> None:
     model = {"anthropic": "anthropic:m", "gemini": "gemini:m"}.get(kind, "openai:m")
     with secretly(folder), contextlib.closing(KeptConnection()) as connection:
         client = ChatModel(model, base=f"{url}/v1", key="WEIR_KEY_FUZZ").load(QUICK)
-        asked = client.body(ChatPrompt("s", "u", 10, log_probabilities=5))
+        asked = client.request_body(ChatPrompt("s", "u", 10, log_probabilities=5))
         reply = client.reply(connection, asked, 10, lambda _: None)
         without_key(folder, reply)
         assert ChatReply.of(json.loads(json.dumps(reply.to_json()))) == reply
@@ -1004,8 +1058,8 @@ def tokens(head: str, body: bytes, folder: Path) -> None:
     lengths = rng.integers(0, 12, int(rng.integers(1, 30))).astype(np.int64)
     sizes = rng.integers(1, 12, int(rng.integers(1, 4)))
     width, k = int(rng.choice([8, 32, 64])), int(rng.integers(1, 35))
-    rows = HeldTokens(lengths, scaled(rng, int(lengths.sum()) + 1, width)[1:])
-    asked = TokenQueries(test_late_search.ptr_of(sizes), scaled(rng, int(sizes.sum()), width))
+    rows = Ragged(test_late_search.ptr_of(lengths), scaled(rng, int(lengths.sum()) + 1, width)[1:])
+    asked = Ragged(test_late_search.ptr_of(sizes), scaled(rng, int(sizes.sum()), width))
     ranks = rng.permutation(len(lengths)).astype(np.int32)
     ways = [
         outcome(lambda first=first: search_tokens(rows, asked, k, ranks, first_pass=first))

@@ -155,7 +155,7 @@ CLAIMS = (
         "docs/front.json, which the command writes",
         "python scripts/front_picture.py --run results/",
     ),
-    Claim("# {} systems on {} small collections", demo_size, "Makefile", "make demo"),
+    Claim("# {} systems, {} small collections", demo_size, "Makefile", "make demo"),
     Claim(
         "Measures equal trec_eval's to 1e-12 on [{} TREC runs](docs/certificates.md)",
         certified_runs,

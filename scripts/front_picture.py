@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TypedDict
 
 import weir
-from weir.core.charts import FONT, ICONS, INKS, ticks
+from weir.core.charts import FONT, ICONS, ticks
+from weir.core.colours import INKS
 from weir.core.short_names import short_names
 from weir.core.tables import html_escaped
 from weir.stats.compare import rank_text

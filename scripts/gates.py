@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +50,15 @@ VAGUE = {
 PLUGIN_IMPORTS = {
     "bridges": {"conform"},  # its objects of peers are the measures of the kit's adapters
     "submissions": {"report"},  # a leaderboard is dressed as the report
+    "llm": {
+        "encoders",
+        "labels",
+        "questions",
+    },  # models in torch; judges read sheets, and end when it is decided
+    "training": {"encoders", "llm"},  # questions are written by doc2query or by a language model
+    "app": {"labels", "llm", "questions", "report"},  # pools, prompts, whether it is decided, one style sheet
+    "questions": {"labels", "report"},  # sheets of documents to label, a section of the report
+    "report": {"llm"},  # a section says what language models were asked
 }
 # What opens files for writing beside `files/atomic.py`, through which everything goes that somebody named.
 WRITERS = {
@@ -57,7 +66,13 @@ WRITERS = {
     *("services/answers.py", "files/leases.py", "files/downloads.py", "systems/lexical/inversion.py"),
     *("systems/vectors/journal.py", "kernels/jit.py"),
     # what stands in a temporary folder or file, which takes its name when it is whole
-    *("files/write.py", "files/records.py", "files/corpus_store.py", "labels/judge.py", "experiment/plan.py"),
+    *(
+        "files/write.py",
+        "files/records.py",
+        "files/corpus_store.py",
+        "plugins/llm/judge.py",
+        "experiment/plan.py",
+    ),
     *("models/openvino_engine.py", "plugins/importing/importer.py", "plugins/submissions/site.py"),
     "plugins/submissions/packs.py",
     *("plugins/conform/adapters/birco.py", "systems/warm.py"),
@@ -70,10 +85,10 @@ FIRST_ROW = {
     "errors": set(),
     "algorithms": set(),
     "argument_types": {"errors"},
-    "lazy_names": set(),
+    "lazy_names": {"errors"},
     "registry": {"errors"},
     "settings": {"errors"},
-    "kernels": {"errors", "settings"},
+    "kernels": {"errors", "settings", "lazy_names"},
 }
 
 
@@ -111,6 +126,8 @@ def plugin_breaches(path: Path, tree: ast.AST) -> Iterator[str]:
     own = parts[1] if parts[0] == "plugins" else ""
     for node in ast.walk(tree):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and node.module == "weir.plugins":
+            names = [f"weir.plugins.{alias.name}" for alias in node.names]
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         for name in names:
             if name != "weir.plugins" and not name.startswith("weir.plugins."):
@@ -171,7 +188,9 @@ def _outside_type_checking(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_command(name: str) -> bool:
-    return name.startswith("weir.cli.") or (name.startswith("weir.plugins.") and name.endswith("command"))
+    return name.startswith("weir.cli.") or (
+        name.startswith("weir.plugins.") and name.endswith(("command", "commands"))
+    )
 
 
 def docstring_breaches(name: str, tree: ast.AST) -> Iterator[str]:
@@ -182,6 +201,30 @@ def docstring_breaches(name: str, tree: ast.AST) -> Iterator[str]:
         raises = any(isinstance(n, ast.Raise) and n.exc is not None for n in ast.walk(node))
         if raises and "raise" not in (ast.get_docstring(node) or "").lower():
             yield f"{name}.{node.name} raises and its docstring does not say what"
+
+
+def protocol_methods(trees: Iterable[ast.AST]) -> set[str]:
+    """Names of methods that some protocol documents, so that what implements them need not."""
+    return {
+        method.name
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
+    }
+
+
+def method_breaches(name: str, tree: ast.AST, known: Container[str]) -> Iterator[str]:
+    """Public methods of public classes that neither they nor a protocol documents."""
+    for node in getattr(tree, "body", []):
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        for method in methods:
+            needs_none = method.name.startswith("_") or method.name in known
+            if not needs_none and not ast.get_docstring(method):
+                yield f"{name}.{node.name}.{method.name} has no docstring, nor has it one in a protocol"
 
 
 def constant_breaches(name: str, tree: ast.AST) -> Iterator[str]:
@@ -230,7 +273,9 @@ def breaches() -> list[str]:
         text = stub.read_text(encoding="utf-8")
         found.extend([*layer_breaches(stub, ast.parse(text)), *exception_breaches(stub, text)])
     found.extend(cycles(modules))
+    known = protocol_methods(modules.values())
     for name, tree in modules.items():
+        found.extend(method_breaches(name, tree, known))
         found.extend([*docstring_breaches(name, tree), *constant_breaches(name, tree)])
     return found
 

@@ -2,6 +2,7 @@
 
     python scripts/make_calibration.py [--scores FOLDER] [--repetitions 10000]   # measures, some ten minutes
     python scripts/make_calibration.py --small                                   # measures what is of small sizes anew
+    python scripts/make_calibration.py --looks                                   # measures verdicts looked at anew
     python scripts/make_calibration.py --page                                    # rewrites the page alone
 
 FOLDER: the topic x system matrices of Urbano, Lima and Hanjalic (SIGIR 2019, CC BY-SA 4.0); by default
@@ -18,16 +19,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import simulate_leaks
+import simulate_looks
 
 from weir.core.strings import Ids
-from weir.labels.sampling import drawn_mean
+from weir.plugins.labels.sampling import drawn_mean
 from weir.stats.compare import ComparisonMethod, ScoreTable, verdicts_across
 from weir.stats.distributions import normal_quantile, normal_tail
 from weir.stats.gate import GateRules, gates
-from weir.stats.intervals import bounds, two_level_means
 from weir.stats.power import ALPHA, POWER, SOME_UNITS, detectable, excess_kurtosis, queries_needed, reach
-from weir.stats.resampling import fewest, mean_bounds
-from weir.stats.significance import Draws, adjusted, all_pairs, p_values
+from weir.stats.resampling import Draws, bounds, fewest, mean_bounds, two_level_means
+from weir.stats.significance import adjusted, all_pairs, p_values
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED, PAGE = ROOT / "docs" / "calibration.jsonl", ROOT / "docs" / "calibration.md"
@@ -455,15 +457,24 @@ def said(records: Iterable[dict]) -> list[dict]:
     return found
 
 
+def null_sources(matrices: dict[str, np.ndarray]) -> dict[str, Source]:
+    """Differences whose mean is 0."""
+    nulls: dict[str, Source] = {"simulated, equal systems": alike}
+    nulls |= {f"{name}, systems swapped": real(matrix, "swapped") for name, matrix in matrices.items()}
+    nulls["simulated, skewed"] = skewed
+    return nulls | {f"{name}, recentred": real(matrix, "recentred") for name, matrix in matrices.items()}
+
+
+def looks(matrices: dict[str, np.ndarray], repetitions: int) -> Iterator[dict]:
+    """Verdicts that are looked at after each query."""
+    families = {"queries, simulated": queries_alike}
+    return simulate_looks.measured(null_sources(matrices), matrices, families, repetitions)
+
+
 def measured(folder: Path, repetitions: int) -> list[dict]:
     """Every figure, with a line on stderr for each."""
     matrices = read_matrices(folder)
-    nulls = {"simulated, equal systems": alike} | {
-        f"{name}, systems swapped": real(matrix, "swapped") for name, matrix in matrices.items()
-    }
-    nulls |= {"simulated, skewed": skewed} | {
-        f"{name}, recentred": real(matrix, "recentred") for name, matrix in matrices.items()
-    }
+    nulls = null_sources(matrices)
     rows = {
         "simulated, one system": one_system,
         "simulated, equal systems": alike,
@@ -482,7 +493,12 @@ def measured(folder: Path, repetitions: int) -> list[dict]:
         detected(unit, name, source, FAMILY_SIZES[unit], repetitions)
         for name, (unit, source) in of_families.items()
     ]
-    return said(itertools.chain(*parts, small(matrices, repetitions)))
+    parts += [
+        small(matrices, repetitions),
+        looks(matrices, repetitions),
+        simulate_leaks.measured(repetitions),
+    ]
+    return said(itertools.chain(*parts))
 
 
 def page(found: list[dict]) -> str:
@@ -505,7 +521,8 @@ def page(found: list[dict]) -> str:
     out += ["## Intervals of a mean over datasets", "", DATASETS, ""]
     out += _table(found, "datasets", [""], ("t", "percentile", "two-level"), ".1%")
     out += ["## How often a printed effect is found", "", DETECTED, "", *_detected(found)]
-    out += ["## Small sizes", "", SMALL, "", *_small(found)]
+    out += ["## Small sizes", "", SMALL, "", *_small(found), *simulate_looks.page(found)]
+    out += simulate_leaks.page(found)
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -674,12 +691,19 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10_000)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--looks", action="store_true")
+    parser.add_argument("--leaks", action="store_true")
     given = parser.parse_args()
     stored = [json.loads(line) for line in STORED.read_text(encoding="utf-8").splitlines()]
-    if given.small:
-        kinds = {kind for kind, *_ in SMALL_TABLES}
+    if given.leaks:
+        found = [record for record in stored if record["kind"] not in simulate_leaks.KINDS]
+        found += said(simulate_leaks.measured(given.repetitions))
+        STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
+    elif given.small or given.looks:
+        kinds = simulate_looks.KINDS if given.looks else [kind for kind, *_ in SMALL_TABLES]
         found = [record for record in stored if record["kind"] not in kinds]
-        found += said(small(read_matrices(given.scores), given.repetitions))
+        anew = looks if given.looks else small
+        found += said(anew(read_matrices(given.scores), given.repetitions))
         STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
     elif not given.page:
         found = measured(given.scores, given.repetitions)

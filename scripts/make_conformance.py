@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.plugins.conform import tools as conform_tools
-from weir.plugins.conform.certificate import Cause, Counts, Summary, fingerprint, grade, summary
+from weir.plugins.conform.certificate import Cause, Counts, Summary, grade, summarised, vectors_fingerprint
 from weir.plugins.conform.vectors import vectors
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -97,13 +97,13 @@ def asked(tool: str, python: str | None) -> Summary:
     """The summary of a tool, asked now."""
     members = vectors()
     answers = conform_tools.ask(tool, members, python)
-    return summary(answers, grade(answers, members))
+    return summarised(answers, grade(answers, members))
 
 
 def page(known: dict[str, Any]) -> str:
     """The page of what is known."""
     summaries = sorted(map(read, known["tools"]), key=lambda s: ORDER.index(s.tool))
-    total = summaries[0].total
+    total = summaries[0].total_counts
     questions = total.passed + total.differs + total.refused + total.not_applicable
     lines = [INTRODUCTION.format(vectors=total.vectors, questions=f"{questions:,}"), *overview(summaries)]
     lines += ["", "## Who differs, where and why", ""]
@@ -121,7 +121,7 @@ def overview(summaries: Sequence[Summary]) -> list[str]:
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for s in summaries:
-        t = s.total
+        t = s.total_counts
         lines.append(
             f"| {s.package} | {s.version} | {s.clean} of {s.asked} | {t.passed:,} | {t.differs:,} | {t.refused:,} | "
             f"{t.not_applicable:,} |"
@@ -154,7 +154,7 @@ def short(number: str) -> str:
 
 def main(arguments: list[str]) -> int:
     known = held()
-    current = fingerprint()
+    current = vectors_fingerprint()
     stored = {raw["tool"]: raw for raw in known["tools"] if known.get("vectors") == current}
     for argument in arguments:
         tool, _, python = argument.partition("=")

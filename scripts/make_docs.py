@@ -11,7 +11,9 @@ from __future__ import annotations
 import html
 import inspect
 import json
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import types
@@ -24,11 +26,12 @@ try:
     from click.testing import CliRunner
 
     import weir
-    from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
+    from weir.cli.main import GROUPS, SUBCOMMANDS, TOP, all_commands, load_command, other_commands
     from weir.cli.main import weir as weir_command
     from weir.experiment.published import comparable, published, publisher_of
     from weir.measures import MEASURES
     from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
+    from weir.registry import described
     from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
     from weir.systems.fusion import METHODS
 except ModuleNotFoundError as lacking:
@@ -113,7 +116,7 @@ def systems_page() -> str:
     ]
     for name in SYSTEMS:
         lines += [f"## {name}", "", f"`{usage(name)}`", ""]
-        lines += [inspect.getdoc(SYSTEMS.get(name)) or "", ""]
+        lines += [_about(SYSTEMS.get(name)), ""]
     lines += [
         "## Re-rankers",
         "",
@@ -123,7 +126,7 @@ def systems_page() -> str:
     ]
     for name in RERANKERS:
         lines += [f"### {name}", "", f"`{usage(name)}`", ""]
-        lines += [inspect.getdoc(RERANKERS.get(name)) or "", ""]
+        lines += [_about(RERANKERS.get(name)), ""]
     lines += [
         "## Presets of bm25",
         "",
@@ -140,6 +143,18 @@ def systems_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def _about(builder: Callable[..., object]) -> str:
+    """The documentation of a system; its settings, where each has a line of its own, as a list."""
+    lines, names = [""], "|".join(inspect.signature(builder).parameters)
+    for line in described(builder).split("\n"):
+        item = re.sub(rf"^({names}): ", r"- `\1`: ", line)
+        listed = lines[-1].startswith(("- ", "    "))
+        if line and lines[-1] and listed != item.startswith(("- ", "    ")):
+            lines.append("")
+        lines.append(item)
+    return "\n".join(lines[1:])
+
+
 def commands_page() -> str:
     """Every command with its arguments and options."""
     lines = ["# Commands", "", "Made from the code by `make docs`. `weir COMMAND --help` says the same.", ""]
@@ -154,28 +169,26 @@ def commands_page() -> str:
     for section, commands in TOP.items():
         listed = [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in commands.items()]
         lines += [f"**{section}**", "", *listed, ""]
-    for group, commands in SUBCOMMANDS.items():
+    outer = other_commands()
+    every = all_commands()
+    groups = GROUPS | {word: text for word, text in outer.items() if word not in every}
+    listed = [f"- [`weir {word}`](#weir-{word}): {outer[word]}" for word in outer if word in every]
+    lines += ["**Plug-ins**", "", *listed, ""]
+    for group, sentence in groups.items():
+        commands = SUBCOMMANDS.get(group, {}) | other_commands(group)
         listed = [
             f"- [`weir {group} {name}`](#weir-{group}-{name}): {text}" for name, text in commands.items()
         ]
-        lines += [f"**weir {group}**: {GROUPS[group]}", "", *listed, ""]
+        lines += [f"**weir {group}**: {sentence}", "", *listed, ""]
     lines = lines[:-1]
-    for name in COMMANDS:
+    for name in every:
         lines += ["", f"## weir {name}", "", *_command(name, load_command(name))]
-    lines += ["", "## Former names", "", "They work, and a line on standard error says the new name.", ""]
-    lines += ["| former | now |", "|---|---|"]
-    lines += [f"| `weir {old}` | `weir {new}` |" for old, new in FORMER.items()]
-    lines += [
-        f"| `weir {command} {old}` | `weir {command} {new}` |"
-        for command, options in FORMER_OPTIONS.items()
-        for old, new in options.items()
-    ]
     return "\n".join([*lines, ""])
 
 
 def _command(name: str, command: click.Command) -> list[str]:
     context = click.Context(command, info_name=f"weir {name}")
-    usage_line = " ".join([f"weir {name}", *command.collect_usage_pieces(context)])
+    usage_line = " ".join([f"weir {name}", *filter(None, command.collect_usage_pieces(context))])
     options = [p for p in command.params if isinstance(p, click.Option)]
     lines = [f"`{usage_line}`", "", inspect.cleandoc(command.help or "").replace("\b\n", "")]
     if options:
@@ -423,7 +436,7 @@ WHOLE_PAGES = {
     "light": (1440, "light", "screen", 0.45),
     "dark": (1440, "dark", "screen", 0.45),
     "narrow": (390, "light", "screen", 0.5),
-    "print": (794, "light", "print", 0.6),
+    "print": (794, "light", "print", 0.5),
 }
 """Pictures of a whole report: width in pixels, theme, medium, scale."""
 
@@ -451,9 +464,47 @@ def report_pictures(page: Path, docs: Path) -> None:
             opened.emulate_media(media=medium, color_scheme=theme)
             opened.goto(page.as_uri())
             opened.wait_for_selector(".weir-row", state="attached")
-            opened.screenshot(path=docs / f"report-{name}.jpg", type="jpeg", quality=55, full_page=True)
+            opened.screenshot(path=docs / f"report-{name}.jpg", type="jpeg", quality=45, full_page=True)
             context.close()
         browser.close()
+
+
+APP_PAGES = {
+    "start": ("/", 1160, ""),
+    "query": ("/c/brook-facts/q/12?systems=bm25,minilm,rrf(bm25, minilm)", 1180, "j Enter"),
+}
+"""Pictures of the local page: address, height in pixels, keys pressed before."""
+
+
+def app_pictures(results: Path, docs: Path) -> None:
+    """Pages of `weir open`, photographed in Debian's Chromium; nothing changes without that."""
+    chromium = shutil.which("chromium")
+    if chromium is None or not results.exists():
+        print("pictures of the page stay as they are: they take chromium and make demo", file=sys.stderr)
+        return
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "weir", "open", str(results), "--port", "0", "--no-browser"]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
+        sync_playwright() as playwright,
+    ):
+        assert server.stderr is not None
+        entry = server.stderr.readline().split()[-1]
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, (address, height, keys) in APP_PAGES.items():
+            page = browser.new_page(viewport={"width": 1440, "height": height})
+            page.goto(entry)
+            page.locator(".weir-grid sup").first.wait_for(timeout=120_000)  # the systems are compared
+            page.goto(f"{entry.partition('/?')[0]}{address}")
+            page.wait_for_load_state("networkidle")
+            for key in keys.split():
+                page.keyboard.press(key)
+            page.wait_for_load_state("networkidle")
+            page.screenshot(path=docs / f"app-{name}.jpg", type="jpeg", quality=70)
+            page.close()
+        browser.close()
+        server.terminate()
 
 
 PAGES = {
@@ -473,3 +524,4 @@ if __name__ == "__main__":
     if "--pages" not in sys.argv:
         picture(DOCS / "brook.svg")
         report_pictures(DOCS.parent / "demo-results.html", DOCS)
+        app_pictures(DOCS.parent / "demo-results", DOCS)

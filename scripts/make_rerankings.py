@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.frames import plain
-from weir.core.rounding import change, probability, score, share
+from weir.core.frames import json_value
+from weir.core.rounding import change, percent, probability, score
 from weir.core.tables import markdown_escaped
 from weir.files.runs import read_qrels, read_run
 from weir.measures import parse_measure
-from weir.plugins.sensitivity.reordering import ReorderRules, reorderings
+from weir.plugins.llm.reordering import ReorderRules, reorderings
 from weir.stats.significance import adjusted
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,7 @@ def analysed(folder: Path) -> Iterator[Record]:
             before = read_run(folder / "runs" / track / f"{first}.trec.gz")
             rules = ReorderRules(rel=RELEVANT_GRADE)
             [found] = reorderings(before, {model: read_run(path)}, qrels, parse_measure("nDCG@10"), rules)
-            yield {"track": track, **plain(found), "first": first}
+            yield {"track": track, **json_value(found), "first": first}
 
 
 def _with_nan(fields: dict[str, object]) -> dict[str, object]:
@@ -101,9 +101,9 @@ def _reach(one: Record, part: str) -> str:
 Column = tuple[str, Callable[[Record], str]]
 TABLES: dict[str, Sequence[Column]] = {
     "orders": (
-        ("first 10 kept", lambda r: share(_mean(r, "kept first"))),
-        ("all kept", lambda r: share(_mean(r, "kept"))),
-        ("one order", lambda r: share(r["repeated"] / r["queries"])),
+        ("first 10 kept", lambda r: percent(_mean(r, "kept first"))),
+        ("all kept", lambda r: percent(_mean(r, "kept"))),
+        ("one order", lambda r: percent(r["repeated"] / r["queries"])),
         ("tau-b", lambda r: score(_mean(r, "tau"))),
         ("sealed at borders", _points),
     ),
@@ -113,7 +113,7 @@ TABLES: dict[str, Sequence[Column]] = {
         ("change", lambda r: change(r["gain"]["change"])),
         ("95% interval", lambda r: f"[{change(r['gain']['low'])}, {change(r['gain']['high'])}]"),
         ("p, Holm", lambda r: probability(r["gain"]["adjusted"])),
-        ("hurt", lambda r: share(r["gain"]["hurt"])),
+        ("hurt", lambda r: percent(r["gain"]["hurt"])),
     ),
     "places": (
         ("from the first 10", lambda r: _reach(r, "early")),
@@ -158,7 +158,7 @@ def _failures(records: Sequence[Record]) -> dict[str, object]:
         "fixed_order": ", ".join(map(str, one_fixed["pattern"])),
         "fixed_kept": round(_mean(one_fixed, "kept first") * one_fixed["queries"]),
         "fixed_change": change(one_fixed["gain"]["change"]),
-        "fixed_hurt": share(one_fixed["gain"]["hurt"]),
+        "fixed_hurt": percent(one_fixed["gain"]["hurt"]),
         "lost": sum(one["lost"] + one["new"] for one in records),
         "deep": sum(one["beyond"] for one in records),
         "candidates": f"{sum(one['candidates'] for one in records):,}",
@@ -195,9 +195,9 @@ def _learned(records: Sequence[Record]) -> dict[str, object]:
     for name, group in zip(("aug", "checkpoint"), by_model.values(), strict=True):
         for what, values in (
             ("late", [f"{r['bias']['late']['ratio']:.2f}" for r in group]),
-            ("kept", [share(_mean(r, "kept first"), 0) for r in group]),
+            ("kept", [percent(_mean(r, "kept first"), 0) for r in group]),
             ("sealed", [f"{100 * _mean(r, 'sealed'):.1f}" for r in group]),
-            ("hurt", [share(r["gain"]["hurt"], 0) for r in group if r in strong]),
+            ("hurt", [percent(r["gain"]["hurt"], 0) for r in group if r in strong]),
         ):
             ordered = sorted(values, key=lambda text: float(text.rstrip("%")))
             shown[f"{name}_{what}"] = f"{ordered[0]} to {ordered[-1]}"

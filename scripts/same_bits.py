@@ -99,8 +99,9 @@ def searched(system: str) -> Callable[[], Iterator[bytes]]:
 
 def vectors() -> Iterator[bytes]:
     """Exact search of drawn vectors, float32 and bytes, and MaxSim."""
+    from weir.models.batching import Ragged
+    from weir.plugins.encoders.maxsim_search import search_tokens
     from weir.systems.vectors.exact_search import ArraySource, search
-    from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
     from weir.systems.vectors.store import codec
 
     rng = np.random.default_rng(1)
@@ -109,8 +110,8 @@ def vectors() -> Iterator[bytes]:
         kind = codec(name)
         hits = search(ArraySource(kind.read(kind.write(rows), 96)), queries, 50)
         yield from (hits.doc.tobytes(), hits.score.tobytes())
-    tokens = HeldTokens(np.full(500, 10, np.int64), rows)
-    asked = TokenQueries(np.arange(0, 41, 8), queries)
+    tokens = Ragged(np.arange(0, 5001, 10), rows)
+    asked = Ragged(np.arange(0, 41, 8), queries)
     hits = search_tokens(tokens, asked, 50, np.arange(500, dtype=np.int32))
     yield from (hits.doc.tobytes(), hits.score.tobytes())
 

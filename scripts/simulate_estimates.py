@@ -16,10 +16,10 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.labels.estimates import corrected_precision
-from weir.labels.sampling import drawn_mean
 from weir.measures.measure import parse_measure
 from weir.plugins.importing.click_models import ClickLog, click_shares, parse_click_model
+from weir.plugins.labels.estimates import corrected_precision
+from weir.plugins.labels.sampling import drawn_mean
 from weir.stats.order_agreement import kendall_tau, order_interval, spearman, tau_ap
 
 ORDERS = {"tau": kendall_tau, "tau_AP": tau_ap, "Spearman": spearman}

@@ -30,7 +30,7 @@ from weir.files.layouts import CollectionPart
 from weir.kernels.inverted import block_bounds as bounds
 from weir.settings import settings
 from weir.systems import BM25, RM3
-from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
+from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top_documents
 from weir.systems.protocol import Context
 from weir.systems.rerank.reranking import PairScorer
 
@@ -135,7 +135,7 @@ class Learned:
         rng = np.random.default_rng(3)
         ptr = 8 * np.arange(len(queries) + 1)
         term, weight = rng.integers(0, 80, ptr[-1]).astype(np.int32), rng.random(ptr[-1], np.float32)
-        hits = top(self.found, ptr, term, weight, k)
+        hits = top_documents(self.found, ptr, term, weight, k)
         return Run(queries.ids, CORPUS.ids, hits.ptr, hits.doc, hits.score, "learned")
 
 
@@ -171,7 +171,7 @@ def answer_documents(root: Path) -> tuple[str, list[str]]:
 class Hashed:
     """A model of pairs whose score both texts decide."""
 
-    alone, device = True, "cpu"
+    batch_independent, device = True, "cpu"
 
     def scores(self, pairs, done=None):
         def score(query: str, document: str) -> int:

@@ -1,4 +1,4 @@
-"""Estimators of large samples that the ones of `weir.labels.sampling` are compared with."""
+"""Estimators of large samples that the ones of `weir.plugins.labels.sampling` are compared with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from weir.labels.sampling import LEVEL, SampledMean, corrected_share
+from weir.plugins.labels.sampling import SampledMean, corrected_share
 from weir.stats.distributions import normal_quantile
+from weir.stats.resampling import LEVEL
 
 
 def powered_mean(human, model, model_alone, weight=None) -> SampledMean:

@@ -72,7 +72,9 @@ _TABLES = st.sampled_from(["1=1,2=3", "1=3,2=1", "0=1,3=0", "2=0.5", "5=1000", "
 @st.composite
 def measure_texts(draw: st.DrawFn, largest: int = 12) -> str:
     """The text of a registered measure with random settings and cut-off."""
-    name = draw(st.sampled_from([n for n in MEASURES.names() if MEASURES.get(n).of != "intents"]))
+    name = draw(
+        st.sampled_from([n for n in MEASURES.names() if MEASURES.get(n).of not in ("intents", "rules")])
+    )
     definition = MEASURES.get(name)
     choices = {key: st.sampled_from(values) for key, values in definition.choices}
     choices |= {key: st.one_of(choices[key], _TABLES) for key, _ in definition.forms}

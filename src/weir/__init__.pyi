@@ -17,15 +17,12 @@ from weir.api.comparisons import threshold as threshold
 from weir.api.comparisons import why as why
 from weir.api.comparisons import within_groups as within_groups
 from weir.api.evaluation import evaluate as evaluate
-from weir.api.evaluation import fit_fusion as fit_fusion
-from weir.api.evaluation import fuse as fuse
-from weir.api.evaluation import official_scores as official_scores
-from weir.api.labels import judge as judge
+from weir.api.fusing import fit_fusion as fit_fusion
+from weir.api.fusing import fuse as fuse
 from weir.api.result_set import ResultSet as ResultSet
 from weir.api.results_folder import describe as describe
 from weir.api.results_folder import efficiency as efficiency
-from weir.api.results_folder import llm_trace as llm_trace
-from weir.api.results_folder import llm_use as llm_use
+from weir.api.results_folder import official_scores as official_scores
 from weir.api.results_folder import plan as plan
 from weir.api.results_folder import published as published
 from weir.api.results_folder import reproduce as reproduce
@@ -56,13 +53,10 @@ from weir.models.encoder import as_encoder
 from weir.systems import BM25 as BM25
 from weir.systems import BM25F as BM25F
 from weir.systems import RM3 as RM3
-from weir.systems import ColBERT as ColBERT
 from weir.systems import Cross as Cross
 from weir.systems import Dense as Dense
 from weir.systems import Filtered as Filtered
-from weir.systems import MonoT5 as MonoT5
 from weir.systems import Score as Score
-from weir.systems import Sparse as Sparse
 from weir.systems import as_reranker
 from weir.systems import factorial as factorial
 from weir.systems import parse_system as parse_system
@@ -80,18 +74,34 @@ encoder = as_encoder
 reranker = as_reranker
 
 if TYPE_CHECKING:  # of plug-ins, which entry points name when a program runs
-    from weir.plugins.adapting.pairs import Crops as Crops
-    from weir.plugins.adapting.pairs import GivenPairs as GivenPairs
-    from weir.plugins.adapting.pairs import WrittenQuestions as WrittenQuestions
-    from weir.plugins.adapting.training import AdaptRules as AdaptRules
-    from weir.plugins.adapting.training import adapt as adapt
+    from weir.plugins.encoders.late_interaction import ColBERT as ColBERT
+    from weir.plugins.encoders.learned_sparse import Sparse as Sparse
     from weir.plugins.importing import import_files as import_files
+    from weir.plugins.llm.api import judge as judge
+    from weir.plugins.llm.api import llm_trace as llm_trace
+    from weir.plugins.llm.api import llm_use as llm_use
+    from weir.plugins.llm.reordering import ReorderRules as ReorderRules
+    from weir.plugins.llm.rerankings import reranking as reranking
+    from weir.plugins.llm.rerankings import sensitivity_of as sensitivity_of
+    from weir.plugins.llm.studies import StudyRules as StudyRules
+    from weir.plugins.questions.canary import check_canary as check_canary
+    from weir.plugins.questions.canary import make_canary as make_canary
+    from weir.plugins.questions.document_rules import with_document_rules as with_document_rules
+    from weir.plugins.questions.fitness import fitness as fitness
+    from weir.plugins.questions.funnel import FunnelRules as FunnelRules
+    from weir.plugins.questions.gate_looks import gate_sequentially as gate_sequentially
+    from weir.plugins.questions.migrating import migrate as migrate
+    from weir.plugins.questions.migration import MigrationRules as MigrationRules
+    from weir.plugins.questions.system_stages import funnel as funnel
+    from weir.plugins.questions.system_stages import funnel_of_rankings as funnel_of_rankings
     from weir.plugins.report.cite import cite as cite
     from weir.plugins.report.report import report as report
-    from weir.plugins.sensitivity.reordering import ReorderRules as ReorderRules
-    from weir.plugins.sensitivity.rerankings import reranking as reranking
-    from weir.plugins.sensitivity.rerankings import sensitivity_of as sensitivity_of
-    from weir.plugins.sensitivity.studies import StudyRules as StudyRules
     from weir.plugins.submissions.packs import pack_results as pack_results
     from weir.plugins.submissions.packs import verify_pack as verify_pack
     from weir.plugins.submissions.site import leaderboard as leaderboard
+    from weir.plugins.training.pairs import Crops as Crops
+    from weir.plugins.training.pairs import GivenPairs as GivenPairs
+    from weir.plugins.training.pairs import WrittenQuestions as WrittenQuestions
+    from weir.plugins.training.training import AdaptRules as AdaptRules
+    from weir.plugins.training.training import adapt as adapt
+    from weir.systems import MonoT5 as MonoT5

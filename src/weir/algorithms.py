@@ -1,8 +1,8 @@
-"""The number of each algorithm whose output a result depends on.
+"""A number for each algorithm whose output a result depends on.
 
-A number is part of the key of what the algorithm makes: raising it is how Weir says that the same settings now give
-other numbers, so that nothing made before is taken for what would be made today. `tests/golden/test_algorithms.py`
-keeps a digest of each algorithm's output on fixed input and fails when the output moves and the number does not.
+The number is part of the stage key of the algorithm's output. It is raised if equal settings now give
+different numbers, so that older stored output is not reused. `tests/golden/test_algorithms.py` keeps a digest
+of each algorithm's output on fixed input, and fails if the output changes and the number does not.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ ALGORITHMS = {
 
 
 def algorithm(name: str) -> int:
-    """The number of an algorithm of ALGORITHMS."""
+    """Return the number of an algorithm in ALGORITHMS."""
     return ALGORITHMS[name]

@@ -1,4 +1,4 @@
-"""Public functions refuse arguments of a wrong type in one line, before they do anything."""
+"""Checks of argument types of public functions, with one-line errors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from inspect import getsource, unwrap
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
-from weir.errors import BadValue
+from weir.errors import BadValue, CallError, UnknownName
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Words: TypeAlias = "tuple[str, tuple[ast.expr, ...]]"
-"""A type of an annotation: its name without the module, and what stands in its brackets."""
+"""A type in an annotation: its name without the module, and the arguments in brackets."""
 
 _SHOWN = 60  # characters of a value
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
@@ -38,55 +38,113 @@ _KINDS |= {"PathLike": _KINDS["Path"], "dict": _KINDS["Mapping"]}
 _KINDS |= {"tuple": _KINDS["Sequence"], "list": _KINDS["Sequence"]}
 _FROM_DICTS = {"Corpus", "Queries"}
 _OF_OTHERS = {"Measure": "ir_measures"}
-"""Class -> the library whose objects are taken too, by what they are called."""
+"""Class -> library whose objects are accepted too, by their names."""
+_TEXTS = {str}
 _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": int, "float": float}
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Refuse arguments of types that the function's annotations do not name, before it is called.
+    """Return the function with a check of argument types against its annotations.
 
-    Whole numbers of any library count as int, numbers as float, and {id: text} as a Corpus or Queries. What an
-    annotation says of values, and not of types, the function itself checks. The function then raises BadValue as well:
-    the parameter, what was given, what is expected.
+    Integers of any library count as int, numbers as float, and {id: text} as a Corpus or Queries; values are
+    not checked. The function then raises BadValue with parameter, value and expected type, and CallError for
+    unknown or missing arguments. A class may give a remedy in REMEDY, shown if its value does not fit.
     """
 
     @cache
-    def parameters() -> tuple[list[_Parameter], dict[str, _Parameter], _Parameter | None]:
+    def parameters() -> tuple[list[_Parameter], dict[str, _Parameter], _Parameter | None, list[str]]:
         inner: Any = unwrap(function)
         code, annotations = inner.__code__, inner.__annotations__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         every = {name: _Parameter(name, annotations.get(name, "object"), function) for name in names}
         rest = code.co_varnames[len(names)] if code.co_flags & 4 else None  # *args
         several = None if rest is None else _Parameter(rest, annotations.get(rest, "object"), function)
-        return [every[name] for name in names[: code.co_argcount]], every, several
+        without = names[: code.co_argcount][: code.co_argcount - len(inner.__defaults__ or ())]
+        needed = [*without, *(n for n in names[code.co_argcount :] if n not in (inner.__kwdefaults__ or {}))]
+        return [every[name] for name in names[: code.co_argcount]], every, several, needed
 
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        in_order, by_name, several = parameters()
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        in_order, by_name, further, needed = parameters()
+        if not kwargs.keys() <= by_name.keys():
+            raise CallError(_unknown_argument(function, kwargs.keys() - by_name.keys(), by_name))
+        if len(args) < len(needed) and (
+            lacking := [n for n in needed if n not in kwargs and by_name[n] not in in_order[: len(args)]]
+        ):
+            several = "s" * (len(lacking) > 1)
+            raise CallError(
+                f"{_name_of(function)} lacks the argument{several} {' and '.join(lacking)}{_remedies(args)}"
+            )
         for place, value in enumerate(args):
-            one = in_order[place] if place < len(in_order) else several
-            if one is not None and type(value) not in one.fast:
+            one = in_order[place] if place < len(in_order) else further
+            if one is not None and type(value) not in one.fast and not one.seen(value):
                 new = one.taken(value)
                 if new is not value:
                     args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # of the same types
         for name, value in kwargs.items():
-            one = by_name.get(name)
-            if one is not None and type(value) not in one.fast:
+            one = by_name[name]
+            if type(value) not in one.fast and not one.seen(value):
                 kwargs[name] = one.taken(value)
         return function(*args, **kwargs)
 
-    return call
+    @wraps(function)
+    def checked_call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return called(*args, **kwargs)
+        except BadValue as error:
+            if remedies := _remedies((*args, *kwargs.values()), str(error)):
+                raise BadValue(f"{error}{remedies}") from error.__cause__
+            raise
+
+    return checked_call
+
+
+def named_arguments(called: T) -> T:
+    """Return a function or dataclass that raises CallError for an unknown argument; see `checked`."""
+    function: Any = vars(called)["__init__"] if isinstance(called, type) else called
+
+    @cache
+    def names() -> dict[str, None]:
+        code = unwrap(function).__code__
+        return dict.fromkeys(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+    @wraps(function)
+    def named_call(*args: object, **kwargs: object) -> object:
+        if not kwargs.keys() <= names().keys():
+            raise CallError(_unknown_argument(function, kwargs.keys() - names().keys(), names()))
+        return function(*args, **kwargs)
+
+    if isinstance(called, type):
+        setattr(called, "__init__", named_call)  # noqa: B010  as `checked_fields`
+        return called
+    return cast("T", named_call)
 
 
 def checked_fields(settings: type[T]) -> type[T]:
-    """A dataclass whose fields are checked as the arguments of a `checked` function."""
+    """Return a dataclass whose constructor is `checked`."""
     settings.__init__ = checked(settings.__init__)  # type: ignore[method-assign]  # that is the purpose
     return settings
 
 
+def _name_of(function: Callable[..., object]) -> str:
+    return function.__qualname__.removesuffix(".__init__")
+
+
+def _unknown_argument(function: Callable[..., object], given: Iterable[str], known: Iterable[str]) -> str:
+    names = [name for name in known if name != "self"]
+    return str(UnknownName(f"argument of {_name_of(function)}", min(given), names))
+
+
+def _remedies(values: Iterable[object], refusal: str | None = None) -> str:
+    kinds = [
+        kind for kind in dict.fromkeys(map(type, values)) if isinstance(getattr(kind, "REMEDY", None), str)
+    ]
+    said = [kind.REMEDY for kind in kinds if refusal is None or kind.__name__ in refusal]  # type: ignore[attr-defined]  # they have it
+    return "".join(f"; {one}" for one in said if one not in (refusal or ""))
+
+
 @dataclass(frozen=True)
 class _Parameter:
-    """A parameter, its annotation, and the function whose module knows the names in it."""
+    """A parameter, its annotation, and the function whose module resolves names."""
 
     name: str
     annotation: str
@@ -98,17 +156,24 @@ class _Parameter:
 
     @cached_property
     def fast(self) -> Container[type]:
-        """Types of which every value is taken as it is; classes are added once a value of theirs was taken."""
         names = {name for name, _ in self.types}
         return _Everything() if names & _ANYTHING else {kind for name, kind in _FAST.items() if name in names}
 
+    @cached_property
+    def texts_in(self) -> set[type]:
+        return set()
+
+    def seen(self, value: object) -> bool:
+        return type(value) in self.texts_in and set(map(type, cast("Collection[object]", value))) == _TEXTS
+
     def taken(self, value: object) -> object:
-        """The value as the function takes it; raises BadValue."""
         module, names = self.function.__module__, {name for name, _ in self.types}
         for words in self.types:
             if _accepts(value, words, module):
                 if isinstance(self.fast, set) and _is_class(words[0], module):
                     self.fast.add(type(value))
+                if type(value) in (list, tuple) and set(map(type, cast("list[object]", value))) == _TEXTS:
+                    self.texts_in.add(type(value))
                 if words[0] == "int":
                     return int(cast("Integral", value))
                 return (
@@ -121,13 +186,11 @@ class _Parameter:
         kind = next((words for words in self.types if words[1] and _is_kind(value, words[0])), None)
         if kind is not None:  # a list or a dict whose elements are wrong
             wrong = next(v for v in _elements(value) if not _accepts_element(v, kind, module))
-            raise BadValue(f"{self.name} holds {_shown(wrong)}; expected {_described((kind,), module)}")
-        raise BadValue(f"{self.name} is {_shown(value)}; expected {_described(self.types, module)}")
+            raise BadValue(f"{self.name} holds {shown_value(wrong)}; expected {_described((kind,), module)}")
+        raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}")
 
 
 class _Everything:
-    """All types."""
-
     def __contains__(self, _: object) -> bool:
         return True
 
@@ -137,7 +200,6 @@ def _single(value: object) -> bool:
 
 
 def _types(node: ast.expr, module: str) -> Iterable[Words]:
-    """The types that an annotation names, aliases resolved."""
     if isinstance(node, ast.BinOp):
         yield from _types(node.left, module)
         yield from _types(node.right, module)
@@ -167,7 +229,7 @@ def _types(node: ast.expr, module: str) -> Iterable[Words]:
 
 @cache
 def _class(name: str, module: str) -> object:
-    """What a name of a module stands for, or would if what it imports for type checkers were there; None if unknown."""
+    """Return the object of that name in a module, also if imported for type checkers only; None if unknown."""
     import importlib
 
     home = sys.modules[module]
@@ -203,7 +265,6 @@ def _accepts(value: object, words: Words, module: str) -> bool:
 
 
 def _is_class(name: str, module: str) -> bool:
-    """Whether a type is a class and no protocol: the types of its values say whether they are taken."""
     if name in _KINDS or name in _ANYTHING:
         return False
     found = _class(name, module)
@@ -215,14 +276,12 @@ def _is_kind(value: object, name: str) -> bool:
 
 
 def _elements(value: object, arguments: object = True) -> Iterable[object]:
-    """The elements to look at: of a list or the like, and the values of a dict."""
     if not arguments or isinstance(value, str) or not isinstance(value, Collection):
         return ()
     return value.values() if isinstance(value, Mapping) else value
 
 
 def _accepts_element(value: object, words: Words, module: str) -> bool:
-    """Whether an element of a list, or a value of a dict, is of a type that stands in the brackets."""
     return any(_accepts(value, one, module) for one in _element_types(words[1], module))
 
 
@@ -232,7 +291,8 @@ def _element_types(arguments: tuple[ast.expr, ...], module: str) -> list[Words]:
     return [one for node in last for one in _types(node, module)]
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """Return a value for a message: a plain one with its type, any other by its type alone."""
     text = repr(value) if isinstance(value, _PLAIN) else ""
     kind = type(value).__name__
     text = text if value is None else f"{text} ({kind})" if text else ""

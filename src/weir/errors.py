@@ -1,21 +1,8 @@
-"""Everything Weir raises on purpose.
+"""The errors and warnings of Weir.
 
-WeirError                   the command line prints it in one line and exits with 2
-├── FormatError             a file does not hold what it should: names file, line, what was found, what to do
-├── UnknownName             no dataset, system, measure ... of that name; suggests the nearest
-├── BadValue                an argument outside its range, or arguments that contradict each other
-├── BadRanking              a ranking that cannot be scored: duplicate documents, scores that are not numbers
-├── DownloadError           a collection could not be fetched or did not have the published hash
-├── ServiceError            a service asked over the network refused, failed, or would cost more than allowed
-├── PluginError             a system, re-ranker or plug-in failed, or answered with something that is no ranking
-├── StoreError              something on disk is damaged, unwritable, or made by another version
-└── MissingExtra            an optional part is not installed; names the extra
-
-RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
-LossWarning                 a warning: rows of a file that a collection was read from are not in it
-DownloadWarning             a warning: a collection came from another source than the first
-StoreWarning                a warning: something on disk was damaged and is made again
-NameNote                    a warning: a name is the catalogue's, and a folder of that name is here too
+WeirError: FormatError, UnknownName, UnknownAttribute, CallError, BadValue, BadRanking, DownloadError, ServiceError,
+PluginError, StoreError, MissingExtra.
+Warnings: RankingWarning, LossWarning, DownloadWarning, StoreWarning, NameNote.
 """
 
 from __future__ import annotations
@@ -25,19 +12,23 @@ import errno
 import importlib
 import os
 import re
-from collections.abc import Iterable
-from types import ModuleType
+import sys
+from collections.abc import Iterable, Sequence
+from types import FrameType, ModuleType
 
 _SHOWN = 80  # characters of a name in a message
+_LISTED = 30  # names that a message lists where none of them is near
 _CUT = re.compile(r"([\n\t])")
 _DELETE = 0x7F
+_HOME = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120 - pathlib takes a tenth of the start
+_INSIDE = re.compile(re.escape(os.path.dirname(__file__)) + r"\W|.*\WIPython\W")  # noqa: PTH120 - as above
+"""Files of Weir, and of what runs the cells of notebooks."""
 
 
 def printable(text: str) -> str:
-    """Text that a terminal shows as it is: what would move its cursor, colour it or turn it around is escaped.
+    r"""Return text with characters escaped that would move the cursor, colour or reorder a terminal.
 
-    A control character becomes such as \\x1b, half a surrogate \\udc80, a line or direction mark \\u202e: what JSON
-    leaves as it is becomes what JSON too may write for it, so that escaped JSON says the same.
+    Escapes are JSON's, such as \u202e for a direction mark (\x1b below \x7f), so that escaped JSON keeps its meaning.
     """
     if text.isprintable():
         return text
@@ -48,7 +39,7 @@ def printable(text: str) -> str:
 
 
 def printable_text(text: str) -> str:
-    """Text of several lines, each as `printable` has it; tabs between columns stay."""
+    """Return text of several lines, each as `printable`; tabs stay."""
     return "".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text))
 
 
@@ -59,22 +50,62 @@ def _code(character: str) -> str:
     return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))
 
 
+NEAR = 0.6
+"""The least similarity of a suggestion: twice the letters in common, of all letters of both (difflib's ratio)."""
+_PART = 3  # letters of a name that is suggested for its part
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the known names that a mistyped one may mean, the nearest first, in any case.
+
+    Near is a similarity of at least NEAR, the same letters in another order, one letter otherwise (k2 for
+    k1), or a part of the known name.
+    """
+    text, folded = name.lower(), dict[str, list[str]]()
+    for one in sorted(known, key=lambda one: one[:1] != name[:1]):
+        folded.setdefault(one.lower(), []).append(one)
+    near = difflib.get_close_matches(text, folded, n=count, cutoff=NEAR)
+    near += [n for n in folded if sorted(n) == sorted(text)]
+    near += [n for n in folded if len(n) == len(text) > 1 and sum(map(str.__ne__, n, text)) == 1]
+    near += [n for n in folded if len(text) >= _PART and text in n]
+    return [one for n in dict.fromkeys(near) for one in folded[n]][:count]
+
+
+def _did_you_mean(near: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(near)}?"
+
+
 class NameNote(UserWarning):
-    """A bare name stands for a collection of the catalogue, though a file or folder of that name is here."""
+    """A bare name means a collection of the catalogue although a file or folder of that name is here."""
 
     def __init__(self, name: str) -> None:
         super().__init__(printable(f"{name} is the catalogue's; the folder is ./{name}"))
 
 
 class WeirError(Exception):
-    """Anything that went wrong for a reason the user can act on; its message is one printable line."""
+    """An error that the user can act on; its message is one printable line. The command line exits with code 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
+    def _render_traceback_(self) -> list[str]:
+        import traceback
+
+        parts = [f"{type(self).__name__}: {self}"]
+        error: BaseException | None = self
+        while error is not None:
+            frames = [
+                one for one in traceback.extract_tb(error.__traceback__) if not _INSIDE.match(one.filename)
+            ]
+            parts = [*traceback.format_list(frames), *parts]
+            error = error.__cause__
+            if error is not None:
+                parts = [f"{type(error).__name__}: {error}", "", *parts]
+        return "\n".join(part.rstrip("\n") for part in parts).split("\n")
+
 
 class FormatError(WeirError):
-    """A file does not hold what it should."""
+    """A file has invalid content; names file, line, content found and expected."""
 
     def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
         self.expected, self.line = expected, line
@@ -83,58 +114,90 @@ class FormatError(WeirError):
 
 
 class UnknownName(WeirError):
-    """No thing of that kind has that name."""
+    """No thing of that kind has that name; suggests the nearest."""
 
     def __init__(
-        self, kind: str, name: str, known: Iterable[str], here: str | None = None, all_known: bool = False
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        here: str | None = None,
+        all_known: bool = False,
+        listed_by: str = "",
     ) -> None:
-        """A name of that kind among the known ones; here: what is called so elsewhere, where that is known.
+        """Build the message from the known names of that kind.
 
-        all_known: name the known ones beside the nearest, as where they differ from user to user.
+        here: a better suggestion than the nearest name.
+        all_known: list all known names too.
+        listed_by: the command that lists them, for more than a message holds.
         """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
-        folded = {n.lower(): n for n in names}
-        near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
-        near = [here] if here is not None else near
+        near = nearest_names(name, names) if here is None else [here]
         if near:
-            hint = f"did you mean {' or '.join(near)}?"
+            hint = _did_you_mean(near)
             hint += f" known: {', '.join(names)}" if all_known else ""
         else:
-            hint = f"known: {', '.join(names)}" if names else "none is known"
+            shown = names if len(names) <= _LISTED else [*names[:5], "..."]
+            hint = f"known: {', '.join(shown)}" if names else "none is known"
+            hint += f"; {listed_by} shows all" if listed_by and len(names) > _LISTED else ""
         super().__init__(f"no {kind} named '{name}'; {hint}")
 
 
+class UnknownAttribute(UnknownName, AttributeError):
+    """A module has no attribute of that name."""
+
+    def __init__(self, module: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"attribute of {module}", name, known)
+        self.name = self.obj = None  # else Python adds a suggestion of its own
+
+
+class CallError(WeirError, TypeError):
+    """A function is called with an argument that it does not have, or without one that it needs."""
+
+
 class BadValue(WeirError):
-    """An argument is outside its range, or arguments contradict each other."""
+    """An argument is out of range, or arguments contradict each other."""
 
 
 class BadRanking(WeirError):
-    """A ranking cannot be scored as it stands."""
+    """A ranking cannot be scored, such as with duplicate documents or scores that are no numbers."""
 
 
 class RankingWarning(UserWarning):
-    """A ranking can be scored, but looks as if something had gone wrong in making it."""
+    """A ranking can be scored but is suspicious."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
+def user_level() -> int:
+    """Return the `stacklevel` with which a warning of the calling function points at the line that called Weir."""
+    level, outermost = 0, 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        level += 1
+        if frame.f_code.co_filename.startswith(_HOME):
+            outermost = level
+        frame = frame.f_back
+    return outermost + 1
+
+
 class LossWarning(UserWarning):
-    """Rows of a file that a collection was read from are not in it."""
+    """Rows of a source file are missing from a collection."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class DownloadWarning(UserWarning):
-    """A collection came from another source than the first, which is named with the reason."""
+    """A collection came from another source than the first, or the same is asked again; the message says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class StoreWarning(UserWarning):
-    """Something on disk was damaged, was noticed before it decided anything, and is made again."""
+    """Data on disk was found damaged before use and is made again."""
 
 
 class DownloadError(WeirError):
@@ -142,26 +205,27 @@ class DownloadError(WeirError):
 
 
 class ServiceError(WeirError):
-    """A service asked over the network refused, failed, or would cost more than allowed."""
+    """A network service refused, failed, or would cost more than allowed."""
 
 
 class PluginError(WeirError):
-    """A system, re-ranker or plug-in failed, or answered with something that is no ranking."""
+    """A system, re-ranker or plug-in failed or returned no ranking."""
 
 
 class StoreError(WeirError):
-    """Something on disk is damaged, unwritable, or made by another version."""
+    """Data on disk is damaged, unwritable, or made by another version."""
 
 
 class MissingExtra(WeirError):
-    """An optional part of Weir is not installed."""
+    """An optional part of Weir is not installed; names the command that installs it."""
 
-    def __init__(self, module: str, extra: str) -> None:
-        super().__init__(f"this needs '{module}', which is not installed; {install_command(extra)}")
+    def __init__(self, module: str, extra: str = "", package: str = "") -> None:
+        how = install_command(extra) if extra else f"pip install {package or module}"
+        super().__init__(f"this needs '{module}', which is not installed; {how}")
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra of Weir: from the folder or wheel that Weir came from, else from the index."""
+    """Return the command that installs an extra, from Weir's own folder or wheel if installed from one."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit
@@ -180,18 +244,21 @@ def install_command(extra: str) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether a system ran out of something (open files, memory, room, permission), which says nothing about a file."""
+    """Return whether an error is a lack of resources or permission, which says nothing about a file."""
     scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
     scarce |= {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it.
+def require(module: str, extra: str = "", package: str = "") -> ModuleType:
+    """Import an optional module.
 
-    Raises MissingExtra when the module is not installed.
+    extra: Weir's extra that contains it.
+    package: its distribution, if it is in no extra.
+
+    Raises MissingExtra, which names the command that installs it.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise MissingExtra(module.partition(".")[0], extra) from error
+        raise MissingExtra(module.partition(".")[0], extra, package) from error

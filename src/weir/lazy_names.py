@@ -1,18 +1,18 @@
-"""Packages whose names are imported when they are first used; a package's stub, `__init__.pyi`, is the list of them."""
+"""Packages whose names, listed in the stub `__init__.pyi`, are imported on first use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
 
+from weir.errors import UnknownAttribute
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The functions `__getattr__` and `__dir__` of a package.
+    """Return the functions `__getattr__` and `__dir__` of a package.
 
-    Its names are those that its stub exports: `from module import name as name`, `from . import module as module`, or
-    `name = other` for what the stub imports as `other`. A star import serves type checkers alone. A name is
-    imported when it is first used and is an attribute from then on. `__all__` lists the names. For any other name
-    `__getattr__` raises AttributeError.
+    Its stub exports the names: `from module import name as name`, `from . import module as module`, or `name = other`
+    for an imported `other`. `__getattr__` raises AttributeError for any other name.
     """
 
     @cache
@@ -45,7 +45,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         if name == "__all__":
             return sorted(sources())
         if name.startswith("__") or name not in sources():
-            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+            raise UnknownAttribute(package, name, sources())
         module, source = sources()[name]
         value: object = importlib.import_module(module)
         value = getattr(value, source) if source else value

@@ -1,13 +1,16 @@
-"""Things known by name: measures, systems, analyzers, dataset layouts; and how their settings are written."""
+"""Registries of names (measures, systems, analyzers, dataset layouts), and how settings are written."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import os
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
+from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -22,40 +25,45 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SESSION = "session"
-"""Entry of a description that holds in one process only: what is made under it is never read by another."""
+"""Entry of a description that is valid in one process: its results are never read by another."""
 NAME_CHARACTERS = 80
 
 
 class Registry(Generic[T]):
-    """Names and what they stand for; an unknown name gets a suggestion.
+    """Names and their values; an unknown name gets a suggestion.
 
-    lazy: a package whose names (see `lazy_names`) are imported, and so registered, when they are looked up; more:
-    registers further names, called when a name is nowhere else. Other distributions add their own by an entry point in
-    the group `weir.<kind>s`.
+    lazy: a package whose names (see `lazy_names`) are imported, and so registered, on look-up.
+    more: registers further names, called if a name is not found elsewhere.
+    group: entry points of other distributions, by default `weir.<kind>s`.
     """
 
     def __init__(
-        self, kind: str, lazy: ModuleType | None = None, more: Callable[[], object] | None = None
+        self,
+        kind: str,
+        lazy: ModuleType | None = None,
+        more: Callable[[], object] | None = None,
+        group: str | None = None,
     ) -> None:
         self.kind = kind
+        self.group = group or f"weir.{kind}s"
         self._known: dict[str, T] = {}
         self._lazy = lazy
         self._more = more
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a new name, or again under one that it has."""
+        """Register a value under a new name; `again` allows a known one."""
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = value
         return value
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Register the decorated thing under a name."""
+        """Return a decorator that registers under a name."""
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """The thing of that name; raises UnknownName with the nearest names, BadValue for what is no text."""
+        """Return the value of a name; raises UnknownName with the nearest names, BadValue for a non-text."""
         if not isinstance(name, str):
             raise BadValue(f"{name!r} names no {self.kind}; expected a text")
         if name in self._known:
@@ -65,23 +73,23 @@ class Registry(Generic[T]):
         elif self._more is not None:
             self._more()
         if name not in self._known and name in self._of_plugins():
-            self._known[name] = _loaded(self._of_plugins()[name], self.kind)
+            loaded = _loaded(self._of_plugins()[name], self.kind)
+            self._known.setdefault(name, loaded)  # its module may have registered more than it names
         try:
             return self._known[name]
         except KeyError:
             raise UnknownName(self.kind, name, self._names()) from None
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         if self._more is not None:
             self._more()
         return sorted(self._names())
 
     def __contains__(self, name: object) -> bool:
-        """Whether a name is registered; those of plug-ins that were not used yet are among `names` alone."""
         if name not in self._known and name not in self._lazy_names() and self._more is not None:
             self._more()
-        return name in self._known or name in self._lazy_names()
+        return name in self._known or name in self._lazy_names() or name in self._of_plugins()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -93,11 +101,10 @@ class Registry(Generic[T]):
         return [] if self._lazy is None else dir(self._lazy)
 
     def _of_plugins(self) -> dict[str, EntryPoint]:
-        """Name -> entry point of what other distributions and the outer ring add; each is loaded when it is named."""
         if self._points is None:
             from importlib.metadata import entry_points  # it takes longer to import than most commands run
 
-            self._points = {point.name: point for point in entry_points(group=f"weir.{self.kind}s")}
+            self._points = {point.name: point for point in entry_points(group=self.group)}
         return self._points
 
 
@@ -111,24 +118,22 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
 
 @dataclass(frozen=True)
 class Identity:
-    """What stands for an object that is not registered, in names and keys.
-
-    version: as its owner declares it; None where none is declared, and then the session stands for it, of this process
-    alone; given: the object itself.
-    """
+    """The name and version, in names and stage keys, of an object that is in no registry."""
 
     name: str
     version: str | None = None
+    """Declared by its owner; None means that `session` identifies it, in this process alone."""
     session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
     given: object = field(default=None, compare=False, repr=False)
+    """The object."""
 
     def describe(self) -> dict[str, object]:
-        """Its entries of a description."""
+        """Return its name and version for a description, or a session if there is no version."""
         entries: dict[str, object] = {"name": self.name, "version": self.version}
         return entries if self.version is not None else entries | {SESSION: self.session}
 
     def same_object(self, other: Identity) -> bool:
-        """Whether both are of one object, or of objects that one declared version stands for."""
+        """Return whether both identify one object, or one declared version."""
         if self.version is not None or other.version is not None:
             return self.version == other.version
         methods = inspect.ismethod(self.given) and inspect.ismethod(other.given)
@@ -136,10 +141,10 @@ class Identity:
 
     @staticmethod
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
-        """That of an object: by default a function's own name, or that of the object's class.
+        """Return an object's identity, named by default after a function or the object's class.
 
-        adapter: the function of `weir` that takes a name, where the caller does not.
-        Raises BadValue for one without a name that can be printed, and for a version that is no text.
+        adapter: the function of `weir` that takes a name, for messages.
+        Raises BadValue for a name that cannot be printed, and a version that is no text.
         """
         own_name = _own_name(given, adapter) if name is None else name
         if not isinstance(own_name, str) or not own_name.strip() or not own_name.isprintable():
@@ -152,16 +157,15 @@ class Identity:
 
 @runtime_checkable
 class Identified(Protocol):
-    """A value that an Identity stands for; adapter: the function that gives it a name, as it is called in Python."""
+    """A value with an Identity; `adapter` is the Python function that gives it a name."""
 
     identity: Identity
     adapter: ClassVar[str]
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """The entries of a description for what may answer otherwise tomorrow: its version, or the session.
+    """Return a description's entries for a thing that may change: its version, else the session.
 
-    Two things of one description and without a version are the same within a process, and to no other process.
     Raises BadValue for a version that is no text.
     """
     if not (version is None or (isinstance(version, str) and version)):
@@ -175,7 +179,7 @@ def _process_session() -> str:
 
 
 def _own_name(given: object, adapter: str) -> str:
-    """The name of a function, or of an object's class; raises BadValue where that says nothing."""
+    """Return the name of a function or an object's class; raises BadValue for lambdas and partials."""
     name = given.__name__ if inspect.isroutine(given) else type(given).__name__
     if name == "<lambda>" or isinstance(given, partial):
         how = f"{adapter}(..., name='mine')" if adapter else "name='mine'"
@@ -184,12 +188,12 @@ def _own_name(given: object, adapter: str) -> str:
 
 
 def session_only(description: object) -> bool:
-    """Whether a description holds a SESSION, at any depth: what it describes declares no version."""
+    """Return True if results are valid in this process only: the description holds SESSION at some depth."""
     return next(sessions(description), None) is not None
 
 
 def sessions(description: object) -> Iterator[object]:
-    """The sessions within a description, at any depth, in its order."""
+    """Yield the values under SESSION in a nested description, depth first."""
     if isinstance(description, Mapping):
         if SESSION in description:
             yield description[SESSION]
@@ -200,20 +204,20 @@ def sessions(description: object) -> Iterator[object]:
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:
-    """The settings of a configuration that are not by default, by name, in the order in which they are declared."""
+    """Return a configuration's settings that differ from their defaults, in order of declaration."""
     values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Raise BadValue for a setting that is no whole number of that range."""
+    """Raise BadValue unless a setting is a whole number in the range."""
     if type(value) is not int or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise BadValue(f"{name} is {value!r}; expected a whole number from {least}{end}")
 
 
 def printed(value: object) -> str:
-    """A setting as it is written, on one line: texts in double quotes, several values as a list, named ones a dict."""
+    """Return a setting as written, on one line, with texts in double quotes."""
     if isinstance(value, str):
         written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
         return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
@@ -222,3 +226,27 @@ def printed(value: object) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{printed(key)}: {printed(one)}" for key, one in value.items()) + "}"
     return str(value)
+
+
+@cache
+def described(named: Callable[..., object]) -> str:
+    """Return the docstring of a function or class, followed by a line "name: ..." for each documented field.
+
+    A class without readable source, such as one typed at a prompt, has no such lines.
+    """
+    above = inspect.getdoc(named) or ""
+    lines = [f"{name}: {text}" for name, text in _field_docstrings(named)] if isinstance(named, type) else []
+    return "\n\n".join(filter(None, [above, "\n".join(lines)]))
+
+
+def _field_docstrings(cls: type) -> Iterator[tuple[str, str]]:
+    try:
+        source = inspect.getsource(cls)
+    except OSError:
+        return
+    (definition,) = ast.parse(textwrap.dedent(source)).body
+    if isinstance(definition, ast.ClassDef):
+        for field_line, text_line in pairwise(definition.body):
+            match field_line, text_line:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    yield name, " ".join(text.split())

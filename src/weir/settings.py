@@ -1,11 +1,11 @@
-"""What the environment says, read once, in one place."""
+"""Settings from environment variables: their only reader."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,40 +13,38 @@ from pathlib import Path
 from weir.errors import BadValue
 
 KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
-"""What an environment variable is called that an experiment may name as the key of a service."""
+"""Pattern of environment variables that an experiment may name as the key of a service."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where Weir keeps collections, how many threads it takes, where it may download from.
-
-    home: folder of downloaded collections and their stores (WEIR_HOME, else ~/.cache/weir).
-    threads: worker threads of search and indexing (WEIR_THREADS, else the cores this process may use).
-    mirror: address tried before the published ones, same layout (WEIR_MIRROR, else none).
-    api_budget, api_price, api_rate: what APIs may cost in one run, the price in dollars for a million tokens ("0.15 in,
-    0.6 out" where a model's answers have another), and how much a minute they are asked (WEIR_API_BUDGET,
-    WEIR_API_PRICE, WEIR_API_RATE).
-    llm: the language model of whatever asks one and names none (WEIR_LLM, else none).
-    device: where neural models run, auto, cpu, cuda, cuda:1 or several with commas, on which documents are encoded
-    side by side (WEIR_DEVICE, else auto: a GPU where there is one).
-    lease: seconds without a sign of life after which other machines take over what a process was making (WEIR_LEASE,
-    else 60).
-    """
+    """Settings that hold for the whole process, from environment variables and options."""
 
     home: Path
+    """Folder of downloaded collections and their stores (WEIR_HOME, else ~/.cache/weir)."""
     threads: int
+    """Worker threads of search and indexing (WEIR_THREADS, else the cores this process may use)."""
     mirror: str | None
+    """Address tried before the published ones, same layout (WEIR_MIRROR)."""
     api_budget: str | None = None
+    """Maximal cost of API requests in one run (WEIR_API_BUDGET)."""
     api_price: str | None = None
+    """Dollars for a million tokens, such as "0.15 in, 0.6 out" (WEIR_API_PRICE)."""
     api_rate: str | None = None
+    """Requests or tokens a minute (WEIR_API_RATE)."""
     llm: str | None = None
+    """Default language model (WEIR_LLM)."""
     device: str = "auto"
+    """auto, cpu, cuda, cuda:1 or several with commas, among which documents are divided (WEIR_DEVICE). auto takes
+    a GPU if there is one.
+    """
     lease: float = 60.0
+    """Seconds without renewal after which other machines take over a process's work (WEIR_LEASE)."""
 
 
 @cache
 def settings() -> Settings:
-    """The settings of this process; raises BadValue for a WEIR_THREADS or WEIR_LEASE that is no whole number from 1."""
+    """Return the settings of this process, read once. Raises BadValue for an invalid WEIR_THREADS or WEIR_LEASE."""
     home = os.environ.get("WEIR_HOME")
     threads, lease = _whole_number("WEIR_THREADS"), _whole_number("WEIR_LEASE")
     return Settings(
@@ -63,77 +61,80 @@ def settings() -> Settings:
 
 
 def _whole_number(variable: str) -> int | None:
-    """What an environment variable holds, None where it is not set; raises BadValue for no whole number from 1."""
     given = os.environ.get(variable)
     if given is not None and not (given.isdecimal() and len(given) < 10 and int(given) > 0):
         raise BadValue(f"{variable} is '{given[:40]}'; expected a whole number from 1 to 999999999")
     return None if given is None else int(given)
 
 
-def use_device(device: str) -> None:
-    """Let neural models of this process, and of those it starts, run on a device: auto, cpu, cuda or cuda:1."""
-    os.environ["WEIR_DEVICE"] = device
+@contextmanager
+def in_environment(variable: str, value: str) -> Iterator[None]:
+    """Within the block, give an environment variable this value, for this process and its children."""
+    before = os.environ.get(variable)
+    os.environ[variable] = value
     settings.cache_clear()
-
-
-def use_budget(budget: str | None, price: str | None) -> None:
-    """Let this process spend so much on services, at such a price; None leaves what is set."""
-    for name, value in (("WEIR_API_BUDGET", budget), ("WEIR_API_PRICE", price)):
-        if value is not None:
-            os.environ[name] = value
-    settings.cache_clear()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
+        settings.cache_clear()
 
 
 def secret(variable: str) -> str | None:
-    """The key in an environment variable, read anew each time; for whoever sends it, never for what is kept."""
+    """Return the key in an environment variable, read anew each time; only for sending, never for storing."""
     return os.environ.get(variable, "").strip() or None
 
 
 SECRETS = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CONNECTION_STRING")
-"""In the names of environment variables whose values appear in no message."""
+"""Parts of the names of environment variables whose values are masked in messages."""
 SECRET_CHARACTERS = 8
-"""Length from which a value is masked: a shorter one may be a word."""
+"""Least length of a masked value, since shorter ones may be words."""
 
 
 def secret_values() -> list[str]:
-    """What environment variables hold whose names are those of secrets, the longest first; for masking alone."""
+    """Return the values of environment variables with secret names, longest first; only for masking."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 
 
-# Bounds of what is read: whatever is beyond is refused by its number. docs/security.md shows each.
+# Bounds of input; anything beyond is refused with the bound in the message. docs/security.md lists them.
 
 IDENTIFIER_BYTES = 4096
-"""The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
+"""Longest identifier; identifiers that are addresses stay below 2,100 bytes."""
 LINE_BYTES = 1 << 20
-"""The longest line of rankings and judgments."""
+"""Longest line of rankings and judgments."""
 RECORD_BYTES = 1 << 26
-"""The longest line of documents or queries, and the largest file of a record, which is JSON that is parsed whole."""
+"""Longest line of documents or queries, and largest JSON record."""
 PICKLE_BYTES = 1 << 26
-"""The largest pickle, unpacked: some fifteen times the largest of BIRCO's."""
+"""Largest unpacked pickle, some fifteen times the largest of BIRCO."""
 TOML_BYTES = 1 << 24
-"""The largest file of settings."""
+"""Largest TOML file."""
 IMPORT_BYTES = 1 << 30
-"""The largest file of another tool that is held as a whole."""
+"""Largest file of another tool that is held whole."""
 HARMLESS_BYTES = 1 << 27
-"""What any file may unpack to."""
+"""Unpacked size that any file may have."""
 UNPACKED_TIMES = 200
-"""How many times its size a larger one may unpack to; rankings reach 10, judgments 20. WEIR_MAX_UNPACKED raises it."""
+"""Maximal ratio of unpacked to packed size beyond that; rankings reach 10, judgments 20. WEIR_MAX_UNPACKED raises
+it.
+"""
 ARCHIVE_MEMBERS = 10_000
-"""Files that a zip may hold."""
+"""Files in a zip."""
 NUMBER_DIGITS = 100
-"""Of a whole number in the answer of a server; four times as many are no float any more."""
+"""Digits of a whole number in a server's answer; four times as many exceed a float."""
 DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
-"""What the hub says of a data set has at most, and takes in all."""
+"""Maximal size and time of the hub's description of a data set."""
 
 
 def unpacked_times() -> int:
-    """WEIR_MAX_UNPACKED, else UNPACKED_TIMES; raises BadValue for no whole number from 1."""
+    """Return WEIR_MAX_UNPACKED, else UNPACKED_TIMES. Raises BadValue unless a whole number from 1."""
     return _whole_number("WEIR_MAX_UNPACKED") or UNPACKED_TIMES
 
 
 def hub_cache() -> Path:
-    """Where the Hugging Face hub's library keeps what it downloaded: HF_HUB_CACHE, or below HF_HOME."""
+    """Return the cache folder of the Hugging Face hub's library: HF_HUB_CACHE, or below HF_HOME."""
     folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if folder:
         return Path(folder).expanduser()
@@ -142,51 +143,51 @@ def hub_cache() -> Path:
 
 
 def hub_endpoint() -> str:
-    """Where the Hugging Face hub is: HF_ENDPOINT, for a mirror of it, else its own address."""
+    """Return the address of the Hugging Face hub, or of the mirror HF_ENDPOINT."""
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
 def hub_offline() -> bool:
-    """Whether HF_HUB_OFFLINE forbids to ask the hub."""
+    """Return whether HF_HUB_OFFLINE forbids requests to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 def gpus_hidden() -> bool:
-    """Whether CUDA_VISIBLE_DEVICES takes all GPUs away from this process."""
+    """Return True if CUDA_VISIBLE_DEVICES hides every GPU from this process."""
     devices = os.environ.get("CUDA_VISIBLE_DEVICES")
     return devices is not None and devices.split(",")[0].strip() in ("", "-1")
 
 
 def available_cores() -> int:
-    """Cores this process may run on."""
+    """Return the number of cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 NO_MEMORY = re.compile(r"out of memory|(?:can.t|cannot|could not|failed to) alloc|bad_alloc", re.IGNORECASE)
-"""How torch, OpenVINO and C++ say in an error of Python that there is no memory."""
+"""Messages of torch, OpenVINO and C++ for lack of memory."""
 ASSUMED_MEMORY_BYTES = 8 << 30
-"""Of a machine that does not say how much memory it has."""
+"""Memory of a machine that does not report it."""
 LEAST_MEMORY_BYTES = 1 << 20
-"""No budget of memory is less."""
+"""Least memory budget."""
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
 CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
-"""By version: where its groups stand below /sys/fs/cgroup, and the file with the limit of one."""
+"""By version: folder below /sys/fs/cgroup, and the file with a group's limit."""
 
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """How many bytes of memory a process may take, and what says so."""
+    """Bytes of memory that a process may take, and the source of that limit."""
 
     bytes: int
     source: str
 
 
 def memory_budget() -> MemoryBudget:
-    """WEIR_MAX_RAM, else half of the least of the machine's memory, its cgroup's limit and `ulimit -v`.
+    """Return WEIR_MAX_RAM, else half of the least of machine memory, cgroup limit and `ulimit -v`.
 
-    Raises BadValue for a WEIR_MAX_RAM that is no size.
+    Raises BadValue for an invalid WEIR_MAX_RAM.
     """
     given = os.environ.get("WEIR_MAX_RAM")
     if given:
@@ -195,9 +196,9 @@ def memory_budget() -> MemoryBudget:
 
 
 def size_of(text: str) -> int:
-    """The bytes that a size names, such as 4G, 512M or 1500000; K, M, G and T are powers of 1,024.
+    """Return the bytes of a size such as 4G, 512M or 1500000; K, M, G and T are powers of 1,024.
 
-    Raises BadValue for no such size, and for less than a megabyte.
+    Raises BadValue for an invalid size and for less than a megabyte.
     """
     match = SIZE.fullmatch(text.strip())
     size = 0
@@ -208,17 +209,10 @@ def size_of(text: str) -> int:
     return size
 
 
-def use_memory(size: str) -> None:
-    """Let this process, and those it starts, take so much memory; raises BadValue for what is no size."""
-    size_of(size)
-    os.environ["WEIR_MAX_RAM"] = size
-
-
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue, before it starts, where what needs about so many bytes of memory is more than may be taken.
+    """Raise BadValue if about `count` bytes exceed the memory budget; less than LEAST_MEMORY_BYTES always passes.
 
-    remedy: a clause that says how it needs less. Less than LEAST_MEMORY_BYTES is never refused, and costs no look at
-    the machine.
+    remedy: a clause on how to need less.
     """
     if count < LEAST_MEMORY_BYTES:
         return
@@ -226,16 +220,16 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
     if count > budget.bytes:
         raise BadValue(
             f"{what} needs about {count / 1e9:.1f} GB of memory; {budget.bytes / 1e9:.1f} GB may be taken "
-            f"({budget.source}); {remedy + '; ' if remedy else ''}WEIR_MAX_RAM raises that "
-            "(--max-ram of weir run, plan and audit)"
+            f"({budget.source}); {remedy + '; ' if remedy else ''}WEIR_MAX_RAM raises that"
         )
 
 
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue where `ulimit -v` leaves fewer bytes of addresses than something needs.
+    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of addresses.
 
-    Libraries of C that lack them end the process, or look for them for ever. remedy: what helps, beside a higher limit.
+    remedy: help besides a higher limit.
     """
+    # C libraries without addresses end the process or search forever.
     with suppress(ImportError, OSError):  # not on Windows, no /proc
         import resource
 
@@ -250,7 +244,7 @@ def require_addresses(count: int, what: str, remedy: str = "") -> None:
 
 
 def half_of_memory(root: Path) -> MemoryBudget:
-    """Half of what this process could take; root: where /proc and /sys are read."""
+    """Return half of the memory this process could take; root: parent of /proc and /sys."""
     limits = [(_machine_memory(root), "the machine's memory"), *_cgroup_limits(root)]
     with suppress(ImportError):  # not on Windows
         import resource
@@ -272,7 +266,6 @@ def _machine_memory(root: Path) -> int:
 
 
 def _cgroup_limits(root: Path) -> Iterator[tuple[int, str]]:
-    """The limits of this process's groups and of those around them."""
     try:
         groups = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -21,9 +21,9 @@ from weir.cli.main import main  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.models import Encoder  # noqa: E402 - behind the skip
 from weir.models.checkpoints import trained_on  # noqa: E402 - behind the skip
-from weir.plugins.adapting import training  # noqa: E402 - behind the skip
-from weir.plugins.adapting.pairs import Crops, GivenPairs  # noqa: E402 - behind the skip
-from weir.plugins.adapting.training import AdaptRules, adapt  # noqa: E402 - behind the skip
+from weir.plugins.training import training  # noqa: E402 - behind the skip
+from weir.plugins.training.pairs import Crops, GivenPairs  # noqa: E402 - behind the skip
+from weir.plugins.training.training import AdaptRules, adapt  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
 CONFIG = dict(vocab_size=64, hidden_size=48, num_hidden_layers=1, num_attention_heads=4, intermediate_size=96)

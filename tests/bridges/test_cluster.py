@@ -187,7 +187,7 @@ def test_memory_that_runs_out_names_the_cell(tmp_path, home, monkeypatch):
         r"bm25 on brook-facts: memory ran out.* \([\d.]+ of [\d.]+ GB in use\), of which it took [\d.]+ GB; "
     )
     assert re.match(
-        used + "use machines with more memory, or name less for a cell with --max-ram$", str(caught.value)
+        used + "use machines with more memory, or name less for a cell with WEIR_MAX_RAM$", str(caught.value)
     )
     again = [note for note in notes if "is started again with all processors of a machine" in note]
     assert len(again) == 3

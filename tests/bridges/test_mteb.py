@@ -203,7 +203,7 @@ def test_names_of_tasks_are_mtebs():
     from weir.datasets import catalogue
     from weir.plugins.bridges.export import task_of
 
-    known = [task_of(name) for name in catalogue.names() if task_of(name).hub]
+    known = [task_of(name) for name in catalogue.collection_names() if task_of(name).hub]
     assert len(known) == 26
     for task in known:
         assert mteb.get_task(task.name).metadata.dataset["path"] == task.hub

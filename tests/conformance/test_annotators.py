@@ -8,7 +8,7 @@ import pytest
 
 import weir
 from weir.errors import WeirError
-from weir.labels.pools import read_sheet
+from weir.plugins.labels.pools import read_sheet
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "annotators.md").read_text(encoding="utf-8")

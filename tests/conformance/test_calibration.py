@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from weir.stats.gate import GateRules, gates
 from weir.stats.resampling import mean_bounds, share_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))  # of what it imports
 spec = importlib.util.spec_from_file_location("make_calibration", ROOT / "scripts" / "make_calibration.py")
 assert spec is not None
 assert spec.loader is not None
@@ -160,3 +162,23 @@ def test_a_small_measurement_has_every_figure(tmp_path, monkeypatch):
     kinds = {(r["kind"], r.get("source", ""), r["name"]) for r in STORED}
     assert {(r["kind"], r.get("source", ""), r["name"]) for r in found} == kinds
     assert made.page(found).count("\n| ") > 20
+
+
+def test_verdicts_looked_at_after_each_query_hold_their_level():
+    of_bets = rates("looks", {"bets"})
+    assert of_bets
+    assert max(of_bets + rates("best by looks", {"2", "4", "8"})) <= 0.05
+    assert min(rates("looks", {"t, each look"})) > 0.3  # a test of one look does not
+    costs = [r for r in STORED if r["kind"] == "cost of looks"]
+    assert all(r["by"][-1] > 0.98 and r["wrong"] <= 0.025 and r["mean"] < 2 * r["queries"] for r in costs)
+
+
+def test_the_bound_of_leaks_holds():
+    assert all(rate >= 0.95 - 3 * (0.05 * 0.95 / 10_000) ** 0.5 for rate in rates("leaks", {"exact"}))
+    assert min(r["count"] for r in STORED if r["kind"] == "leaks") == 10_000
+
+
+def test_gates_that_allow_for_noise_hold_their_level():
+    found = [r for r in STORED if r["kind"] == "noisy gates"]
+    assert max(r["rate"] for r in found if r["name"] == "with") < 0.05 + 0.015
+    assert max(r["rate"] for r in found if r["name"] == "without") > 0.2

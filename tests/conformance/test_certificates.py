@@ -41,7 +41,10 @@ def test_what_is_certified_is_on_the_page():
 
 def test_every_measure_is_certified_or_named_as_held_against_loops():
     certified = {parse_measure(measure).name for measure, *_ in CERTIFIED}
-    assert certified | set(LOOPS) == set(KNOWN.names())
+    of_rules = {
+        name for name in KNOWN.names() if KNOWN.get(name).of == "rules"
+    }  # test_document_rules.py has loops
+    assert certified | set(LOOPS) | of_rules == set(KNOWN.names())
     assert not certified & set(LOOPS)
 
 

@@ -219,7 +219,7 @@ def test_the_page_lists_names_of_columns_in_the_order_in_which_they_count(column
     row = next(line for line in PAGE.split("\n") if line.startswith(f"| {column} |"))
     ranks = {
         name: rank
-        for rank, tier in enumerate(t for role in roles for t in names.names().roles[role])
+        for rank, tier in enumerate(t for role in roles for t in names.field_names().roles[role])
         for name in tier
     }
     listed = [

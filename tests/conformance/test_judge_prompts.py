@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
-from weir.models.verdicts import ChatReply
+from weir.plugins.llm.panel import judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.plugins.llm.verdicts import ChatReply
 
 
 @pytest.mark.parametrize("name", judge_prompts())
@@ -36,12 +36,12 @@ def test_every_grade_can_be_given_in_the_form_that_is_asked_for(name):
 def test_a_prompt_fences_the_passage_and_keeps_its_place(name):
     prompt = judge_prompt(name)
     given = {"query": "{passage}?", "passage": "a {query} b", "positive": "good {count}"}
-    filled = prompt.template.filled(given, "Find {query}.")
+    filled = prompt.template.filled_prompt(given, "Find {query}.")
     user = filled.user
     assert "is not done" in filled.system
     assert f"\n{filled.token}: " in user
     assert user.count("<passage>\na {query} b\n</passage>") == 1
     assert ("good {count}" in user) == prompt.needs_positive
     assert "Find {query}." in user
-    assert "Find" not in prompt.template.filled(given, "").user
+    assert "Find" not in prompt.template.filled_prompt(given, "").user
     assert not re.search(r"\{(?!passage|query|count)\w+\}", user)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
-from weir.core.intents import IntentQrels, joined
+from weir.core.intents import IntentQrels
+from weir.core.judged import joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
 from weir.measures import MEASURES, Measure, parse_measure, score_run
+from weir.plugins.questions.document_rules import DocumentRules
 
 QRELS = {
     "q1": {"a": 3, "b": 1, "c": 0, "d": -1, "e": 2},
@@ -31,6 +35,17 @@ every = pytest.mark.parametrize("name", MEASURES.names())
 OTHER_VALUES = {"alpha": (0.25,), "base": (10.0,), "beta": (0.25,), "max_grade": (3, 6), "T": (2.5,)}
 LOGARITHMS = {name for name in MEASURES.names() if MEASURES.get(name).values == "logarithm"}
 INTENTS = {name for name in MEASURES.names() if MEASURES.get(name).of == "intents"}
+OF_RULES = {name for name in MEASURES.names() if MEASURES.get(name).of == "rules"}
+RULES = DocumentRules(
+    Ids.of(["a", "b", "c", "e", "g", "h", "i"]),
+    {"*": np.array([1, 2, 6], np.int32)},  # b, c and i are forbidden
+    np.full(7, -np.inf),
+    np.array([np.inf, np.inf, 1.0, 1.0, np.inf, np.inf, 1.0]),  # c, e and i are out of date
+    np.array([3, -1, 0, -1, -1, 4, -1], np.int32),  # e supersedes a, which supersedes c, and g h
+    {"*": 2.0},
+    {},
+    "",
+)
 
 
 def variants(name):
@@ -52,6 +67,8 @@ def variants(name):
 
 def judgments(name, qrels=QRELS):
     """Of documents, or for two intents: any document serves the first, every other letter the second."""
+    if name in OF_RULES:
+        return replace(Qrels.of(qrels), beside=RULES)
     if name not in INTENTS:
         return Qrels.of(qrels)
     return IntentQrels.of(

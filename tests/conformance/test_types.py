@@ -29,7 +29,7 @@ def test_the_stub_has_every_name_that_is_there_when_a_program_runs():
         for alias in node.names
         if alias.asname == alias.name
     }
-    named |= {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
+    named |= {target.id for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets}
     assert set(dir(weir)) - named - set(MEASURES.names()) == set()
     assert named - set(dir(weir)) == set()
 

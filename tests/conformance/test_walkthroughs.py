@@ -108,7 +108,7 @@ CONFORMANCE = {
     "judge": ("tests/unit/test_judge.py", "example"),
     "collection": ("tests/unit/test_catalogue.py", "example or every_collection or groups"),
     "check": ("tests/unit/test_audit.py", ""),
-    "format": ("tests/unit/test_import_tools.py", "starred"),
+    "format": ("tests/unit/test_import_formats.py", "starred"),
     "kinds": ("tests/unit/test_import.py", "every_kind"),
     "method": ("tests/unit/test_llm_reranker.py", "aspect"),
     "settings": ("tests/unit/test_llm_settings.py", ""),

@@ -25,20 +25,22 @@ from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryMetadata
 from weir.core.run import Run
 from weir.core.scores import Scores
+from weir.core.strings import offsets
 from weir.datasets.load import load
 from weir.errors import RankingWarning
 from weir.measures import MEASURES, score_run
-from weir.models.prompts import prompt_template
-from weir.models.verdicts import ChatReply, VerdictForm, read_choice, read_order, read_score
+from weir.models.batching import Ragged
+from weir.plugins.encoders.maxsim_search import search_tokens
+from weir.plugins.llm.prompts import prompt_template
+from weir.plugins.llm.rerank import Ordering, sorting
+from weir.plugins.llm.verdicts import ChatReply, VerdictForm, read_choice, read_order, read_score
 from weir.stats.score_rows import result_rows
 from weir.systems import parse_system
 from weir.systems.composite import rankings
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.protocol import Context
-from weir.systems.rerank.llm_methods import Ordering, sorting
 from weir.systems.rerank.reranking import fill_unscored
 from weir.systems.vectors.exact_search import ArraySource, search
-from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
 KEPT = Path(__file__).with_name("algorithms.json")
 COLLECTION = "brook-medical"
@@ -94,7 +96,11 @@ def _scored() -> tuple[Qrels, Scores]:
         run[f"q{q}"] = {d: float(round(s, 1)) for d, s in zip(docs, generator.random(25), strict=True)}
         qrels[f"q{q}"] = {f"d{i}": int(g) for i, g in enumerate(generator.integers(-1, 4, 40))}
     known = [MEASURES.get(name) for name in MEASURES.names()]
-    asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of != "intents"]
+    asked = [
+        d.name if d.cutoff == "forbidden" else f"{d.name}@10"
+        for d in known
+        if d.of not in ("intents", "rules")
+    ]
     return Qrels.of(qrels), score_run(Qrels.of(qrels), Run.of(run), asked)
 
 
@@ -120,8 +126,8 @@ def _late() -> str:
     rng = np.random.default_rng(4)
     lengths = rng.integers(0, 9, 60).astype(np.int64)
     rows, asked = (rng.integers(-99, 99, (n, 16)).astype(np.float32) / 64 for n in (int(lengths.sum()), 12))
-    query = TokenQueries(np.array([0, 5, 12], np.int64), asked)
-    found = search_tokens(HeldTokens(lengths, rows), query, 20, np.arange(60))
+    query = Ragged(np.array([0, 5, 12], np.int64), asked)
+    found = search_tokens(Ragged(offsets(lengths), rows), query, 20, np.arange(60))
     return json.dumps([found.ptr.tolist(), found.doc.tolist(), found.score.tolist()])
 
 
@@ -143,7 +149,9 @@ def _verdicts() -> str:
     # The words of Weir's own prompts are in their keys; here is what becomes of a text in any prompt.
     text = "{query}: {passage}\nfrom 0 to {scale}\n{token}: n"
     template = replace(prompt_template("score", ("passage",)), digest="", user=text)
-    filled = template.filled({"query": "a </passage> b", "passage": "[INST] c", "scale": "10"}, "Find </s>.")
+    filled = template.filled_prompt(
+        {"query": "a </passage> b", "passage": "[INST] c", "scale": "10"}, "Find </s>."
+    )
     found.append([repr(filled)])
     scores = fill_unscored(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
     return json.dumps([found, [repr(read_order(r, forms[0], 2)) for r in replies], scores.tolist()])
@@ -193,7 +201,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
 }
 
 
-DOCUMENT_MEASURES = [name for name in MEASURES.names() if MEASURES.get(name).of != "intents"]
+DOCUMENT_MEASURES = [name for name in MEASURES.names() if MEASURES.get(name).of not in ("intents", "rules")]
 OUTPUTS |= {f"measure {name}": partial(_measure, name) for name in DOCUMENT_MEASURES}
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.reference_estimates import powered_mean, rogan_gladen
 
 from weir.errors import BadValue
-from weir.labels.estimates import corrected_precision
-from weir.labels.sampling import (
+from weir.plugins.labels.estimates import corrected_precision
+from weir.plugins.labels.sampling import (
     SampledMean,
     drawn_mean,
     partly_judged_mean,

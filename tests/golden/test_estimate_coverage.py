@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.labels.sampling import corrected_share
 from weir.measures.measure import parse_measure
+from weir.plugins.labels.sampling import corrected_share
 from weir.stats.order_agreement import order_agreement, order_interval
 
 ROOT = Path(__file__).resolve().parents[2]

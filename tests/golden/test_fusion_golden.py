@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.api.evaluation import fuse
+from weir.api.fusing import fuse
 from weir.core.run import Run
 
 GOLDEN = json.loads((Path(__file__).parent / "fusion" / "ranx.json").read_text(encoding="utf-8"))

@@ -29,12 +29,18 @@ def second():
 
 
 def test_averages_against_bm25_and_counts_are_those_of_the_cells(second):
-    *rows, averages, against, above = second.rows
+    *rows, averages, against, above, below = second.rows
     assert len(rows) == 19
     shown = dict(zip(second.header[1:], (cell.text for cell in against[1:]), strict=True))
     assert {name: float(text.rstrip("%")) for name, text in shown.items() if text} == RATIOS
     counts = dict(zip(second.header[1:], (cell.text for cell in above[1:]), strict=True))
-    assert {name: int(counts[name].split(" / ")[0]) for name in HIGHER} == HIGHER
+    assert {name: int(counts[name]) for name in HIGHER} == HIGHER
+    lower = dict(zip(second.header[1:], (cell.text for cell in below[1:]), strict=True))
+    compared = {
+        name: sum(1 for row in rows if row[second.header.index(name)].text not in ("", "–"))
+        for name in HIGHER
+    }
+    assert all(HIGHER[name] + int(lower[name]) <= compared[name] for name in HIGHER)
     assert dict(zip(second.header, (cell.text for cell in averages), strict=True))["BM25"] == "0.423"
 
 
@@ -52,23 +58,41 @@ def test_marks_are_those_of_the_paper(second):
 def test_table_nine_is_recall(second):
     ninth = published_table("BEIR paper", "R@100")
     assert ninth.title == "R@100"
-    assert len(ninth.rows) == 3 + len({row[0].text for row in ninth.rows[:-3]})
+    average = ninth.rows[-4]
+    columns = [n for n, cell in enumerate(average[1:], 1) if cell.value is not None]
+    rows = [row for row in ninth.rows[:-4] if row[0].text != "msmarco"]
+    shared = [row for row in rows if all(row[n].value is not None for n in columns)]
+    assert len(columns) > 4
+    for n in columns:  # every system over the same datasets
+        assert average[n].value == pytest.approx(sum(row[n].value for row in shared) / len(shared))
     assert any("shares with the baseline" in note for note in ninth.notes)
 
 
 def test_a_mean_over_other_datasets_is_never_compared():
     scores = {("a", "x"): PaperScore(0.5), ("b", "x"): PaperScore(0.1), ("a", "y"): PaperScore(0.6)}
     table = paper_table(scores, "nDCG@10", "x")
-    assert [cell.text for cell in table.rows[-2]] == ["against x", "", "+20.0%"]
-    assert [cell.text for cell in table.rows[-1]] == ["higher / lower", "", "1 / 0"]
+    assert not any(row[0].text == "average" for row in table.rows)
+    assert [cell.text for cell in table.rows[-3]] == ["against x", "", "+20.0%"]
+    assert [[cell.text for cell in row] for row in table.rows[-2:]] == [
+        ["datasets higher", "", "1"],
+        ["datasets lower", "", "0"],
+    ]
+
+
+def test_one_dataset_has_no_average_of_itself():
+    scores = {("a", "x"): PaperScore(0.5), ("a", "y"): PaperScore(0.6)}
+    assert [[cell.text for cell in row] for row in paper_table(scores, "nDCG@10", "x").rows] == [
+        ["a", "0.500", "0.600"],
+        ["against x", "", "+20.0%"],
+    ]
 
 
 def test_a_whole_group_counts_as_one_in_averages():
     scores = {(d, s): PaperScore(v) for d, s, v in (("a", "x", 0.2), ("b", "x", 0.4), ("c", "x", 0.9),
                                                      ("a", "y", 0.4), ("b", "y", 0.6), ("c", "y", 0.9))}  # fmt: skip
     table = paper_table(scores, "nDCG@10", "x", units={"a": "g", "b": "g", "c": "c"})
-    assert [cell.text for cell in table.rows[-3]] == ["average", "0.600", "0.700"]
-    assert [cell.text for cell in table.rows[-2]] == ["against x", "", "+16.7%"]
+    assert [cell.text for cell in table.rows[-4]] == ["average", "0.600", "0.700"]
+    assert [cell.text for cell in table.rows[-3]] == ["against x", "", "+16.7%"]
     assert any("counts as one" in note for note in table.notes)
 
 
@@ -99,6 +123,6 @@ def test_collections_are_counted_from_their_judgments():
 
 
 def test_one_s_own_collections_make_the_same_table():
-    own = collection_table([CollectionFacts.counted(load("brook-facts").card)])
+    own = collection_table([CollectionFacts.of_card(load("brook-facts").card)])
     assert own.header == published_table("BEIR table 1").header
     assert [cell.text for cell in own.rows[0][4:6]] == ["97", "21"]

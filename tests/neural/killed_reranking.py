@@ -13,7 +13,7 @@ from weir.systems import parse_system
 ZYGOTE = """
 import os, sys
 import torch, transformers
-import weir.systems.rerank.llm_methods
+import weir.plugins.llm.rerank
 from tests.neural.killed_reranking import die_at_the_fifth_answer, rerank
 for line in sys.stdin:
     child = os.fork()

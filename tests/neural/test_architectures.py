@@ -77,8 +77,8 @@ def test_pairs_have_segments(checkpoint_of, batch):
 def test_both_products_agree(checkpoint_of, batch):
     from dataclasses import replace
 
-    from weir.models.torch_engine import _placed, _prepacked, torch_engine
     from weir.models.weights import read_weights
+    from weir.plugins.encoders.torch_engine import _placed, _prepacked, torch_engine
 
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
@@ -108,9 +108,9 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     """The padded table for attention, and the layer as the GPU computes it, here on the processor."""
     from dataclasses import replace
 
-    from weir.models import torch_engine as module
-    from weir.models.torch_engine import cuda_attention
     from weir.models.weights import read_weights
+    from weir.plugins.encoders import torch_engine as module
+    from weir.plugins.encoders.torch_engine import cuda_attention
 
     weights = read_weights(read_checkpoint(checkpoint_of(name)))
     engine = module.torch_engine(weights, "cpu", "fp32")

@@ -9,7 +9,7 @@ import pytest
 
 tokenizers = pytest.importorskip("tokenizers", reason="needs the `neural` extra (tokenizers)")
 
-from weir.models.local_chat import ChatForm  # noqa: E402 - behind the skip
+from weir.plugins.llm.local_chat import ChatForm  # noqa: E402 - behind the skip
 
 PIECES = ["▁", "▁7", "7", "0", "▁10", "weir", "▁weir", "é"]
 BYTES = 2

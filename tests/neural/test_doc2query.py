@@ -19,7 +19,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip
 from tests.neural.t5_small import write_t5  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
-from weir.models.t5 import QuestionWriter, _drawn  # noqa: E402 - behind the skip
+from weir.plugins.encoders.t5 import QuestionWriter, _drawn  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
@@ -156,7 +156,7 @@ def test_documents_are_enlarged_once(folder, texts, tmp_path):
 SCRIPT = """
 import os, signal, sys
 from tests.neural.test_doc2query import MANY  # noqa: E402 - behind the skip
-from weir.models.t5 import LoadedWriter  # noqa: E402 - behind the skip
+from weir.plugins.encoders.t5 import LoadedWriter  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 
 plain, windows, dies = LoadedWriter._written, [0], int(sys.argv[2])

@@ -15,7 +15,7 @@ from tests.neural.conftest import sentence_transformer  # noqa: E402 - behind th
 from weir.core.strings import Strings  # noqa: E402 - behind the skip
 from weir.errors import BadValue, DownloadError, StoreError  # noqa: E402 - behind the skip
 from weir.models import Encoder, stability  # noqa: E402 - behind the skip
-from weir.models.checkpoints import resolve  # noqa: E402 - behind the skip
+from weir.models.encoder import resolve  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")

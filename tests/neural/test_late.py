@@ -16,12 +16,12 @@ from tests.neural import late_checkpoint  # noqa: E402 - behind the skip
 from tests.neural.conftest import WORDS, built, padded_attention, states  # noqa: E402 - behind the skip
 from tests.neural.late_checkpoint import NUMBER, D, saved  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
-from weir.models import torch_engine as module  # noqa: E402 - behind the skip
 from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
-from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
 from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
-from weir.models.torch_engine import cuda_attention  # noqa: E402 - behind the skip
 from weir.models.weights import read_weights  # noqa: E402 - behind the skip
+from weir.plugins.encoders import torch_engine as module  # noqa: E402 - behind the skip
+from weir.plugins.encoders.late import LateEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.torch_engine import cuda_attention  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend

@@ -21,7 +21,7 @@ from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.results import finished_cells  # noqa: E402 - behind the skip
-from weir.models.late import LoadedLate  # noqa: E402 - behind the skip
+from weir.plugins.encoders.late import LoadedLate  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.composite import rankings  # noqa: E402 - behind the skip
@@ -90,7 +90,7 @@ def test_the_system_finds_what_brute_force_finds(colbert, corpus, queries, tmp_p
     np.testing.assert_array_equal(searcher.scores(queries, run), run.score)
     opened = system.open(corpus, Context(tmp_path / "index"))
     assert opened.search(queries, 20).to_dict() == searcher.search(queries, 20).to_dict()
-    assert searcher.costs().external_bytes == 2 * D * int(searcher.vectors.rows.snapshot.ptr[-1])
+    assert searcher.costs().external_bytes == 2 * D * int(searcher.documents.stored.snapshot.ptr[-1])
     (tmp_path / "index" / "index.json").write_text("{")
     with pytest.raises(StoreError, match="the index is damaged"):
         system.open(corpus, Context(tmp_path / "index"))
@@ -127,7 +127,7 @@ def test_a_document_with_a_vector_that_is_no_number_is_named(colbert, corpus):
     state["bert.embeddings.word_embeddings.weight"][NUMBER["weir"]] = float("nan")
     late_checkpoint.save(state, folder / "model.safetensors", metadata={"format": "pt"})
     wrong = next(name for name, text in DOCUMENTS.items() if "weir" in text)
-    with pytest.raises(BadValue, match=f"text '{wrong}': one of its vectors is not finite"):
+    with pytest.raises(BadValue, match=f"text '{wrong}': its vector is not finite"):
         parse_system(f'colbert("{folder}", engine="torch")').index(corpus)
 
 

@@ -23,11 +23,11 @@ from tests.neural.causal_small import CHATML, write_causal, write_chain, write_p
 from tests.neural.killed_reranking import ZYGOTE, kept, rerank  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadValue, DownloadError, ServiceError, StoreError  # noqa: E402 - behind the skip
-from weir.models.chat import (  # noqa: E402 - behind the skip
+from weir.plugins.llm.chat import (  # noqa: E402 - behind the skip
     ChatModel,
     cached_chat,
 )
-from weir.models.local_chat import (  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
+from weir.plugins.llm.local_chat import (  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
     WritingOrder,
     chat_form,
     declare_causal,
@@ -35,7 +35,7 @@ from weir.models.local_chat import (  # noqa: E402 - behind the skip  # noqa: E4
     load_causal,
     read_causal,
 )
-from weir.models.prompts import ChatPrompt  # noqa: E402 - behind the skip
+from weir.plugins.llm.prompts import ChatPrompt  # noqa: E402 - behind the skip
 from weir.services.answers import ServiceUsage  # noqa: E402 - behind the skip
 from weir.settings import settings as settings_of_home  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip

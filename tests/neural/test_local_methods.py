@@ -14,7 +14,7 @@ import weir
 from tests.neural.causal_small import write_chain, write_published
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
-from weir.models.local_chat import LocalChat
+from weir.plugins.llm.local_chat import LocalChat
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -42,7 +42,7 @@ def test_sorts_run_are_kept_and_traced_without_loading_the_model(second, tmp_pat
     def refuse(self):
         raise AssertionError("the model is loaded")
 
-    monkeypatch.setattr(LocalChat, "loaded", refuse)
+    monkeypatch.setattr(LocalChat, "loaded_chat", refuse)
     for name, use in zip(names, weir.llm_use(tmp_path / "out"), strict=True):
         traces = weir.llm_trace(tmp_path / "out", system=name)
         exchanges = [exchange for one in traces for exchange in one.exchanges]

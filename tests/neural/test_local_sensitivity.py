@@ -13,6 +13,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.neural.causal_small import write_causal, write_chain, write_published
 from weir.datasets.load import Dataset
+from weir.plugins.llm.study_tables import SENSITIVITIES
 from weir.settings import settings as settings_of_home
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
@@ -53,4 +54,4 @@ def test_of_random_weights_nothing_is_read_and_the_first_stage_stays(dataset, tm
     assert (orders.spread.tau, orders.spread.deviation, orders.lead) == (1, 0, 0)
     assert orders.places[0].prompts == 0
     assert math.isnan(orders.places[0].places[0].share)
-    assert "none of 6 answers is whole" in repr(weir.ResultSet("sensitivity", (found,)))
+    assert "none of 6 answers is whole" in repr(weir.ResultSet(SENSITIVITIES, (found,)))

@@ -13,7 +13,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.conftest import SPECIAL, WORDS, configs, write_tokenizer  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
-from weir.models.sparse import SparseEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.sparse import SparseEncoder  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -152,7 +152,7 @@ def test_weights_do_not_depend_on_the_batches(mlm_of, texts, budget, monkeypatch
     folder = mlm_of("bert")
     expected = dense(ours(texts, "splade", folder, engine="torch"))
     monkeypatch.setattr(
-        "weir.models.torch_engine.BLOCK_TOKENS", 7
+        "weir.plugins.encoders.torch_engine.BLOCK_TOKENS", 7
     )  # a text's tokens fall into several pieces
     found = ours(texts, "splade", folder, engine="torch", batch_tokens=budget)
     np.testing.assert_allclose(dense(found), expected, atol=2e-5)

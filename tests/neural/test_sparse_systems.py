@@ -17,7 +17,7 @@ from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.core.run import Run  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
-from weir.models.sparse import LoadedSparse  # noqa: E402 - behind the skip
+from weir.plugins.encoders.sparse import LoadedSparse  # noqa: E402 - behind the skip
 from weir.settings import MemoryBudget, settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
@@ -133,9 +133,9 @@ def test_memory_decides_no_byte_of_an_index(home, folders, collection, family, m
     system, folder = named(family, folders[family]), home / "index"
     system.index(corpus, Context(folder))
     in_memory = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for module in ("learned_sparse", "lexical.inversion"):
-        monkeypatch.setattr(f"weir.systems.{module}.memory_budget", lambda: MemoryBudget(300, "the test"))
-    monkeypatch.setattr("weir.systems.learned_sparse._inverted", None)  # it is not made in memory
+    for module in ("plugins.encoders.learned_sparse", "systems.lexical.inversion"):
+        monkeypatch.setattr(f"weir.{module}.memory_budget", lambda: MemoryBudget(300, "the test"))
+    monkeypatch.setattr("weir.plugins.encoders.learned_sparse._inverted", None)  # it is not made in memory
     system.index(corpus, Context(folder))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == in_memory
     assert [path.name for path in home.iterdir() if "index" in path.name] == ["index"]
@@ -144,7 +144,7 @@ def test_memory_decides_no_byte_of_an_index(home, folders, collection, family, m
 def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collection, monkeypatch):
     corpus, queries = collection
     system = named("splade", folders["splade"])
-    monkeypatch.setattr("weir.systems.learned_sparse.BATCH_TEXTS", {"cpu": 10})
+    monkeypatch.setattr("weir.plugins.encoders.learned_sparse.BATCH_TEXTS", {"cpu": 10})
     whole = LoadedSparse.encode
     seen: list[int] = []
 

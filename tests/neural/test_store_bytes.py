@@ -21,8 +21,8 @@ from weir.settings import settings
 from weir.systems import dense_search as dense
 from weir.systems import parse_system
 from weir.systems.protocol import Context
-from weir.systems.vectors.journal import alone, hash_texts
-from weir.systems.vectors.store import VectorStore
+from weir.systems.vectors.journal import hash_texts, locked_store
+from weir.systems.vectors.store import RowStore
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -90,25 +90,23 @@ def test_killed_after_any_block_it_ends_with_the_same_files(system, corpus, fres
 @pytest.mark.parametrize("step", [2, 3, 7])
 def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fresh_home, step):
     fresh_home("whole")
-    whole = system.index(corpus).vectors
+    whole = system.index(corpus).documents.stored
     home = fresh_home("some of it")
     (folder,) = (home.parent / "whole" / "vectors").iterdir()
     about = json.loads((folder / "store.json").read_text())["about"]
-    here = VectorStore.of(
-        home / "vectors", {name: value for name, value in about.items() if name != "stored"}
-    )
+    here = RowStore.of(home / "vectors", {name: value for name, value in about.items() if name != "stored"})
     assert here.folder.name == folder.name
     some = np.arange(1, COUNT, step)
     texts = [t.encode() for t in Strings.of(corpus.view("title text").tolist()).take(some).tolist()]
-    with alone(here.folder):
+    with locked_store(here.folder):
         here.add(hash_texts(texts), whole.take(some))
     found = system.index(corpus)
     assert found.reused >= len(some)
-    assert np.array_equal(found.vectors.values, whole.values)
+    assert np.array_equal(found.documents.stored.values, whole.values)
 
 
 def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
-    from weir.systems import late_interaction as late
+    from weir.plugins.encoders import late_interaction as late
 
     monkeypatch.setitem(late.BATCH_TEXTS, "cpu", SIZE)
     folder, _, _ = colbert()

@@ -18,12 +18,12 @@ from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadRanking, BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
 from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
-from weir.models.t5 import (  # noqa: E402 - behind the skip
+from weir.models.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
+from weir.plugins.encoders.t5 import (  # noqa: E402 - behind the skip
     MonoT5,
     _Decoder,
     load_t5,
 )
-from weir.models.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 

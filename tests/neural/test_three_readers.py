@@ -19,8 +19,8 @@ from tests.neural.test_cross import written  # noqa: E402 - behind the skip
 from tests.neural.test_sparse import mlm  # noqa: E402 - behind the skip
 from weir.models import Encoder  # noqa: E402 - behind the skip
 from weir.models.cross_encoder import CrossEncoder  # noqa: E402 - behind the skip
-from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
-from weir.models.sparse import SparseEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.late import LateEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.sparse import SparseEncoder  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 ARCHITECTURES = ["bert", "roberta", "mpnet", "distilbert"]

@@ -15,7 +15,7 @@ from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import parse_measure, score_run
 from weir.measures.evaluate import Conventions, parse_conventions
-from weir.plugins.conform.oracle import DEFINITIONS, Answer, Case, OracleConventions, answer
+from weir.plugins.conform.oracle import DEFINITIONS, Answer, Case, OracleConventions, exact_answer
 
 # Names that the oracle knows; others have their own tests.
 known_texts = measure_texts().filter(lambda text: parse_measure(text).name in DEFINITIONS)
@@ -28,7 +28,7 @@ def exact(run, judged, text, lists=({}, {}), **conventions) -> Answer:
         OracleConventions(**conventions),
         *lists,
     )
-    return answer(case, text)
+    return exact_answer(case, text)
 
 
 def close(value: float, true: float) -> bool:

@@ -9,7 +9,8 @@ from tests.reference import ranking
 from tests.reference_more import INTENT_VALUES, ideal_of_intents
 from tests.strategies import identifiers, scores
 
-from weir.core.intents import IntentQrels, joined
+from weir.core.intents import IntentQrels
+from weir.core.judged import joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.measures import MEASURES, parse_measure, score_run

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.core.strings import Strings
+from weir.models.batching import Ragged
 from weir.systems.vectors.store import (
+    RAW,
     EncodingBlocks,
-    RaggedStore,
+    RowStore,
     TextSource,
-    VectorStore,
+    encoded_rows,
     share_encoder,
-    stored,
-    stored_ragged,
 )
 
 
@@ -35,7 +35,7 @@ class Company:
 
     def ragged(self, texts):
         rows = self.dense(texts).astype(np.uint8)
-        return np.arange(len(texts) + 1), rows[:, :1].copy()
+        return Ragged(np.arange(len(texts) + 1), rows[:, :1].copy())
 
 
 @settings(max_examples=50)
@@ -53,12 +53,11 @@ def test_shares_give_the_store_of_one_process(texts, size, of, there, kind):
 
         def store(name):
             if kind == "dense":
-                return VectorStore.of(Path(folder) / name, {"model": "m"})
-            return RaggedStore.of(Path(folder) / name, {"model": "m"}, 1)
+                return RowStore.of(Path(folder) / name, {"model": "m"})
+            return RowStore.of(Path(folder) / name, {"model": "m"}, RAW, 1)
 
         def made(name, of_texts, encoder):
-            run = stored if kind == "dense" else stored_ragged
-            return run(store(name), of_texts, getattr(encoder, kind), None, cut)
+            return encoded_rows(store(name), of_texts, getattr(encoder, kind), None, cut)
 
         made("alone", source, Company())
         made("home", TextSource.of(Strings.of(list(dict.fromkeys(texts))[: there // size * size])), Company())
@@ -67,7 +66,7 @@ def test_shares_give_the_store_of_one_process(texts, size, of, there, kind):
             encode = share_encoder(
                 store("home"),
                 lambda source: source,
-                lambda part, some, hashes, own=encoder: part.keeper(some, hashes, getattr(own, kind)),
+                getattr(encoder, kind),
                 cut,
             )
             for _ in range(2):  # the second time nothing is left

@@ -22,7 +22,8 @@ from weir.systems.composite import rankings
 
 # A system that is not asked for free says for how many queries fewer came; here that is how it matches.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*of the documents that may be ranked:weir.errors.RankingWarning"
+    "ignore:.*of the documents that may be ranked:weir.errors.RankingWarning",
+    "ignore:.*its vectors are compared by cosine:weir.errors.RankingWarning",
 )
 
 WORDS = ("weir", "dam", "river")
@@ -89,9 +90,9 @@ def test_masks_hold_what_they_were_made_of(first, second, data):
         np.array(first[:count], bool),
         np.array(second[:count], bool),
     )
-    masks = DocumentMasks.every(docs, 3).within(first)
+    masks = DocumentMasks.every(docs, 3).restricted_to(first)
     assert masks.lengths().tolist() == [first.sum()] * 3
-    both = masks.within(second)
+    both = masks.restricted_to(second)
     assert both.allow(np.zeros(count, int), np.arange(count)).tolist() == (first & second).tolist()
     assert DocumentMasks.every(docs, 3).allow(np.ones(count, int), np.arange(count)).all()
     some = data.draw(st.lists(st.integers(0, 2)))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.unit.hostile_answers import WRITINGS, honest_answers, hostile_answers, hostile_passages
 from tests.unit.model_servers import token_of
 
-from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
-from weir.models.prompts import drawn_token, prompt_template
-from weir.models.verdicts import ChatReply, VerdictForm, read_choice, read_order, read_score
+from weir.plugins.llm.panel import judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.plugins.llm.prompts import drawn_token, prompt_template
+from weir.plugins.llm.verdicts import ChatReply, VerdictForm, read_choice, read_order, read_score
 
 ORDER = ("[1] > [3] > [2]", "[3] > [2] > [1]")
 
@@ -24,7 +24,7 @@ def _llm(name, reading, own, others, kind):
     def filled(passage):
         shown = f"[1]\n<passage>\n{passage}\n</passage>\n\n[2]\n<passage>\nA dam.\n</passage>"
         texts = {"query": "weir", "requirement": "of weirs", "scale": "10", "count": "3"}
-        return template.filled(texts | {"passage": passage, "passages": shown}, "Find weirs.")
+        return template.filled_prompt(texts | {"passage": passage, "passages": shown}, "Find weirs.")
 
     return filled, lambda text, token: reading(ChatReply(text), VerdictForm(token)), own, others, kind
 
@@ -34,7 +34,7 @@ def _judge(name):
     best, worst = (prompt.scale.label_of(grade) for grade in (prompt.scale.highest, prompt.scale.lowest))
 
     def filled(passage):
-        return prompt.template.filled(
+        return prompt.template.filled_prompt(
             {"query": "weir", "passage": passage, "positive": passage}, "Find weirs."
         )
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.imports import imported, written
 
 from weir.errors import BadValue, WeirError
-from weir.plugins.importing.cells import listed, plain
+from weir.plugins.importing.cells import listed, plain_text
 
 EACH = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXT = (
@@ -182,7 +182,7 @@ SPELLINGS = {
 @given(ids=st.lists(IDENTIFIER, min_size=2, max_size=40), cut=st.floats(0.05, 0.95))
 def test_a_list_is_read_as_it_was_or_refused_however_a_text_spells_it(spelling, ids, cut):
     text = SPELLINGS[spelling](ids)
-    assert list(map(plain, listed(text))) == ids
+    assert list(map(plain_text, listed(text))) == ids
     shorter = text[: max(2, int(len(text) * cut))]
     if spelling not in ("tuple", "array", "index"):
         with pytest.raises(ValueError, match="list"):
@@ -199,8 +199,8 @@ def test_a_list_of_which_members_are_left_out_is_refused(text):
 
 @pytest.mark.parametrize("numbers", [[3, 17], [1.5, 2.25], [1e5, 2.0]])
 def test_numbers_keep_their_spelling(numbers):
-    assert list(map(plain, listed(str(np.array(numbers))))) == str(np.array(numbers))[1:-1].split()
-    assert list(map(plain, listed("[1.10, 1e5, 7, 1.0]"))) == ["1.10", "1e5", "7", "1.0"]
+    assert list(map(plain_text, listed(str(np.array(numbers))))) == str(np.array(numbers))[1:-1].split()
+    assert list(map(plain_text, listed("[1.10, 1e5, 7, 1.0]"))) == ["1.10", "1e5", "7", "1.0"]
 
 
 TWO = ["chunk_id", "doc_id", "id", "source", "url", "passage_id"]
@@ -224,7 +224,7 @@ def test_two_identifiers_of_a_document_are_asked_about_the_same_in_any_order(tmp
         assert chosen.files[0]["left_out"] == {f"relevant.{other}": 1}
     assert said[0] == said[1]
     assert (
-        f"{min(one, other)} and {max(one, other)} could each be the doc; choose one, as in --columns doc="
+        f"{min(one, other)} and {max(one, other)} could each be the doc; choose one, as in `columns={{'doc': "
         in said[0]
     )
 

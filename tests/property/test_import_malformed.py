@@ -8,14 +8,13 @@ import re
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.unit import test_import_formats, test_import_tools
+from tests.unit.test_import_formats import CASES
 
 from weir.cli.main import main
 from weir.errors import WeirError
 from weir.plugins.importing import Choices, contents, import_files
 from weir.plugins.importing.readers import READERS
 
-CASES = {**test_import_formats.CASES, **test_import_tools.CASES}
 FILES = [
     (name, content if isinstance(content, bytes) else content.encode())
     for name, content, *_ in CASES.values()

@@ -16,8 +16,8 @@ from weir.stats.compare import Comparison, ComparisonMethod, compared, table
 from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.order_agreement import rbo
 from weir.stats.power import detectable, power
-from weir.stats.resampling import fewest
-from weir.stats.significance import CORRECTIONS, TESTS, Draws, adjusted, p_values
+from weir.stats.resampling import Draws, fewest
+from weir.stats.significance import CORRECTIONS, TESTS, adjusted, p_values
 
 # Tenths, so that ties and equal values are common.
 values = arrays(

@@ -194,10 +194,10 @@ def test_work_of_another_corpus_or_too_short_is_not_used(tmp_path):
     files.close()
     again = inversion.GrowingFiles(tmp_path / "work", {"corpus": "a"})
     assert again.facts == {"documents": 5}
-    assert again.column("column", np.int64).tolist() == [0, 1, 2, 3, 4]
-    assert len(again.column("other", np.int64)) == 0
+    assert again.content("column", np.int64).tolist() == [0, 1, 2, 3, 4]
+    assert len(again.content("other", np.int64)) == 0
     (tmp_path / "work" / "column").write_bytes(b"12345678")
     for about in ({"corpus": "a"}, {"corpus": "b"}):
         none = inversion.GrowingFiles(tmp_path / "work", about)
         assert none.facts == {}
-        assert len(none.column("column", np.int64)) == 0
+        assert len(none.content("column", np.int64)) == 0

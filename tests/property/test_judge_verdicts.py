@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.labels.panel import combined, judge_prompt, judge_prompts, read_grade, verdict_form
-from weir.models.verdicts import SCORED_KINDS, ChatReply, VerdictKind
+from weir.plugins.llm.panel import combined, judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.plugins.llm.verdicts import ChatReply, VerdictKind
+from weir.services.answers import SCORED_KINDS
 
 KINDS = VerdictKind.__args__
 FRAGMENTS = st.sampled_from(

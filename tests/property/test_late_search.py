@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import BadValue, StoreError
-from weir.kernels.maxsim import bounds, maxsim
 from weir.kernels.simd import HAS_INT8
-from weir.systems.vectors import maxsim_search as grouping
-from weir.systems.vectors import maxsim_search as late
-from weir.systems.vectors.maxsim_search import (
-    HeldTokens,
-    TokenQueries,
+from weir.models.batching import Ragged
+from weir.plugins.encoders import maxsim_search as grouping
+from weir.plugins.encoders import maxsim_search as late
+from weir.plugins.encoders.maxsim import bounds, maxsim
+from weir.plugins.encoders.maxsim_search import (
     clustered,
     compressed,
     listed,
@@ -47,10 +46,10 @@ def drawn(seed, lengths, asked, d, dtype=np.float32, distinct=1000):
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     lengths = np.array(lengths, np.int64)
-    rows = HeldTokens(lengths, near_topics(lengths).astype(dtype))
+    rows = Ragged(ptr_of(lengths), near_topics(lengths).astype(dtype))
     return (
         rows,
-        TokenQueries(ptr_of(asked), near_topics(asked).astype(np.float32)),
+        Ragged(ptr_of(asked), near_topics(asked).astype(np.float32)),
         rng.permutation(len(lengths)),
     )
 
@@ -58,7 +57,7 @@ def drawn(seed, lengths, asked, d, dtype=np.float32, distinct=1000):
 def brute(rows, query, rank, k):
     """(documents, scores) of each query by definition: every score by itself, sorted."""
     some = np.flatnonzero(rows.lengths > 0)
-    ptr, values = rows.block(0, len(rows))
+    ptr, values = (whole := rows.rows(0, len(rows))).ptr, whole.values
     found = []
     for q in range(len(query)):
         own = query.of(q)
@@ -119,8 +118,8 @@ def test_vectors_of_any_length_are_found(documents, queries):
     rng = np.random.default_rng(0)
     rows, query, rank = drawn(3, rng.integers(1, 25, 200), [32, 17], 64)
     scale = 10.0 ** rng.integers(-22, 2, len(rows.values))[:, None] if documents == "mixed" else documents
-    rows = HeldTokens(rows.lengths, (rows.values * scale).astype(np.float32))
-    query, rank = TokenQueries(query.ptr, (query.values * queries).astype(np.float32)), rank.astype(np.int32)
+    rows = Ragged(rows.ptr, (rows.values * scale).astype(np.float32))
+    query, rank = Ragged(query.ptr, (query.values * queries).astype(np.float32)), rank.astype(np.int32)
     largest = float(np.abs(rows.values).max()) * queries
     if largest > 1e36:
         with pytest.raises(BadValue, match="not finite"):
@@ -170,16 +169,16 @@ def test_numbers_that_are_not_finite_are_refused_wherever_they_are(value):
         values = rows.values.copy()
         values[at, 3] = value * np.sign(query.values[0, 3])
         with pytest.raises(BadValue, match="not finite"):
-            search_tokens(HeldTokens(rows.lengths, values), query, 3, rank.astype(np.int32))
+            search_tokens(Ragged(rows.ptr, values), query, 3, rank.astype(np.int32))
     with pytest.raises(BadValue, match="queries have vectors of 31 numbers, documents of 32"):
-        search_tokens(rows, TokenQueries(query.ptr, query.values[:, :31]), 3, rank.astype(np.int32))
+        search_tokens(rows, Ragged(query.ptr, query.values[:, :31]), 3, rank.astype(np.int32))
 
 
 def test_documents_without_tokens_are_never_found():
     rows, query, _ = drawn(0, [0, 3, 0, 2, 0], [4], 16)
     found = search_tokens(rows, query, 5, np.arange(5, dtype=np.int32))
     assert sorted(found.doc.tolist()) == [1, 3]
-    nothing = HeldTokens(np.zeros(3, np.int64), np.zeros((0, 16), np.float32))
+    nothing = Ragged(np.zeros(4, np.int64), np.zeros((0, 16), np.float32))
     assert len(search_tokens(nothing, query, 5, np.arange(3, dtype=np.int32)).doc) == 0
     made = clustered(nothing)
     assert near(made, listed(made), query, 4, 10)[0].tolist() == []
@@ -193,7 +192,7 @@ def test_compression_is_within_the_error_it_states(tmp_path, bits):
     made = clustered(rows)
     assert np.array_equal(clustered(rows).code, made.code)
     small = compressed(rows, made, bits)
-    kept, exact = small.block(0, len(rows))[1], rows.values
+    kept, exact = small.rows(0, len(rows)).values, rows.values
     off = np.linalg.norm(kept - exact, axis=1)
     assert small.largest == pytest.approx(off.max(), rel=1e-5)
     assert small.error == pytest.approx(off.mean(), rel=1e-5)
@@ -206,11 +205,11 @@ def test_compression_is_within_the_error_it_states(tmp_path, bits):
         gap = np.abs(pair_maxsim(small, query.of(q), some) - pair_maxsim(rows, query.of(q), some))
         assert 0 < gap.max() <= small.largest * len(query.of(q)) * (1 + 1e-5)
     picked = np.array([7, 3, 250])
-    parts = [small.block(i, i + 1)[1] for i in picked]
-    assert np.array_equal(small.take(picked)[1], np.concatenate(parts))
+    parts = [small.rows(i, i + 1).values for i in picked]
+    assert np.array_equal(small.rows_of(picked).values, np.concatenate(parts))
     write_clusters(tmp_path, made, listed(made), small)
     again = read_clusters(tmp_path, bits)[2]
-    assert np.array_equal(again.block(0, len(rows))[1], kept)
+    assert np.array_equal(again.rows(0, len(rows)).values, kept)
     assert_same(search_tokens(again, query, 7, rank.astype(np.int32)), brute(small, query, rank, 7))
     (tmp_path / "packed.npy").write_bytes((tmp_path / "packed.npy").read_bytes()[:-1])
     with pytest.raises(StoreError, match="damaged"):

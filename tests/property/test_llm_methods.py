@@ -15,9 +15,8 @@ from tests.unit.model_servers import signed
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.models.chat import ChatModel
-from weir.models.verdicts import ChatReply
-from weir.systems.rerank.llm_methods import (
+from weir.plugins.llm.chat import ChatModel
+from weir.plugins.llm.rerank import (
     METHODS,
     SORTS,
     LLMReranker,
@@ -27,6 +26,7 @@ from weir.systems.rerank.llm_methods import (
     most_groups,
     sorting,
 )
+from weir.plugins.llm.verdicts import ChatReply
 from weir.systems.rerank.reranking import fill_unscored
 
 CHAT = ChatModel("http://localhost:1/v1#m")
@@ -131,7 +131,7 @@ def places(method, worths, judge, ordering, prompts=None):
     run = Run(queries.ids, corpus.ids, ptr, codes.astype(np.int32), -np.arange(len(flat), dtype=float))
     scorer = LLMReranker(method, CHAT, 100, ordering, prompts or PromptSettings()).ready(corpus)
     asked = RerankTask(scorer, judge, queries, run, None)
-    score = fill_unscored(asked.values(), ptr)
+    score = fill_unscored(asked.candidate_values(), ptr)
     ranked = [np.argsort(-score[a:b], kind="stable").tolist() for a, b in zip(ptr, ptr[1:], strict=False)]
     return ranked, asked
 
@@ -242,7 +242,7 @@ def test_a_scale_of_five_has_its_own_expected_score():
     talk = Judge(lambda prompt, _: told(prompt, "5", logs))
     for scale, mean in ((5, (5 * 0.5 + 3 * 0.25) / 0.75), (10, 5 * 0.5 + 3 * 0.25 + 9 * 0.25), (50, 5.0)):
         _, asked = places("score", [[1]], talk, Ordering(), PromptSettings(scale=scale))
-        assert asked.values() == pytest.approx([mean])
+        assert asked.candidate_values() == pytest.approx([mean])
 
 
 @pytest.mark.parametrize("sort", SORTING)

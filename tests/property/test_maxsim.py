@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import BadValue
-from weir.kernels.maxsim import EXACT_BLOCK_TOKENS as TOKENS
-from weir.kernels.maxsim import ROWS, WIDTH, maxsim
+from weir.plugins.encoders.maxsim import EXACT_BLOCK_TOKENS as TOKENS
+from weir.plugins.encoders.maxsim import ROWS, WIDTH, maxsim
 
 SIZES = st.lists(st.integers(1, 3 * ROWS), min_size=1, max_size=12)
 ASKED = st.lists(st.integers(0, WIDTH + 3), min_size=1, max_size=5)

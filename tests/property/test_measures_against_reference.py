@@ -73,7 +73,7 @@ EVERY = [
     *("NERR8(max_grade=5)@4", "NERR9(max_grade=5)@4", "NERR10(max_grade=5)@9", "NERR11(max_grade=5)@9"),
 ]
 # A measure that is not listed is compared without settings; those of intents: tests/property/test_diversity.py.
-OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of != "intents"]
+OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of not in ("intents", "rules")]
 LISTED = {parse_measure(text).name for text in EVERY}
 EVERY += [f"{name}@3" for name in OF_DOCUMENTS if name not in LISTED]
 TIES = st.sampled_from(["trec", "trec9"])

@@ -14,8 +14,8 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 from tests.conformance.test_measures import variants
 
-from weir.core.intents import IntentQrels, joined
-from weir.core.judged import Judged
+from weir.core.intents import IntentQrels
+from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
@@ -59,7 +59,7 @@ def many(groups, grades, measures):
     return np.stack([measure.per_query(judged) for measure in measures])
 
 
-OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of != "intents"]
+OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of not in ("intents", "rules")]
 
 
 @cache

@@ -18,6 +18,10 @@ from weir.systems.fusion.fuse import Pool, fused
 from weir.systems.fusion.methods import Fusion
 from weir.systems.protocol import Retriever
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*its vectors are compared by cosine:weir.errors.RankingWarning"
+)
+
 WORDS = ("weir", "dam", "river", "flow", "level", "gate")
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 documents = st.lists(texts, min_size=1, max_size=24).map(

@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.systems.vectors import exact_search, maxsim_search
+from weir.core.strings import offsets
+from weir.models.batching import Ragged
+from weir.plugins.encoders import maxsim_search
+from weir.plugins.encoders.maxsim_search import search_tokens
+from weir.systems.vectors import exact_search
 from weir.systems.vectors import store as stores
 from weir.systems.vectors.exact_search import ArraySource, search
-from weir.systems.vectors.journal import alone
-from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, TokenVectors, search_tokens
+from weir.systems.vectors.journal import locked_store
 from weir.systems.vectors.store import (
     CODECS,
-    GatheredRagged,
-    RaggedStore,
-    StoredVectors,
-    VectorStore,
+    RowStore,
+    StoredRows,
 )
 
 pytest.importorskip("numba", reason="needs numba: pip install 'weir-ir[run]'")
@@ -54,11 +55,11 @@ def test_vectors_of_a_store(seed, dtype, size, d, k, asked, order, ahead):
         patch.setattr(exact_search, "RELEASE_BYTES", 256 * d)
         patch.setattr(exact_search, "SAMPLED_ONE_IN", 2)
         patch.setattr(stores, "READ_AHEAD_BYTES", ahead)
-        store = VectorStore.of(Path(folder), {"model": "m"}, dtype)
-        with alone(store.folder):
+        store = RowStore.of(Path(folder), {"model": "m"}, dtype)
+        with locked_store(store.folder):
             store.add(hashes(size)[: size // 2], documents[: size // 2]) if size > 1 else None
             store.add(hashes(size)[size // 2 if size > 1 else 0 :], documents[size // 2 if size > 1 else 0 :])
-        vectors = StoredVectors(store.snapshot(), rows)
+        vectors = StoredRows(store.snapshot(), rows)
         held = stores.codec(dtype).read(stores.codec(dtype).write(documents), d)[rows]
         streamed = search(vectors, queries, k, tie_rank=rank)
         patch.undo()
@@ -73,22 +74,22 @@ def test_vectors_of_a_store(seed, dtype, size, d, k, asked, order, ahead):
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 90),
     k=st.integers(1, 12),
-    floats=st.sampled_from(["float16", "float32"]),
+    dtype=st.sampled_from(["fp16", "fp32"]),
 )
-def test_token_vectors_of_a_store(seed, size, k, floats):
+def test_token_vectors_of_a_store(seed, size, k, dtype):
     rng = np.random.default_rng(seed)
     lengths, d = rng.integers(0, 9, size), 16
-    values = rng.standard_normal((int(lengths.sum()), d)).astype(floats)
-    query = TokenQueries(np.array([0, 3, 5]), rng.standard_normal((5, d), dtype=np.float32))
+    values = rng.standard_normal((int(lengths.sum()), d)).astype(stores.FLOATS[dtype])
+    query = Ragged(np.array([0, 3, 5]), rng.standard_normal((5, d), dtype=np.float32))
     rank = rng.permutation(size).astype(np.int32)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(maxsim_search, "BLOCK_TOKENS", 7)
-        store = RaggedStore.of(Path(folder), {"model": "m"}, d * values.itemsize, floats)
-        with alone(store.folder):
-            store.add(hashes(size), lengths, values.view(np.uint8).reshape(len(values), d * values.itemsize))
-        rows = GatheredRagged(store.snapshot(), np.arange(size))
-        streamed = search_tokens(TokenVectors(rows, np.dtype(floats).type), query, k, rank)
+        store = RowStore.of(Path(folder), {"model": "m"}, dtype, d * values.itemsize)
+        with locked_store(store.folder):
+            store.add(hashes(size), values, lengths)
+        rows = StoredRows(store.snapshot(), np.arange(size))
+        streamed = search_tokens(rows, query, k, rank)
         patch.undo()
-        in_memory = search_tokens(HeldTokens(lengths, values), query, k, rank)
+        in_memory = search_tokens(Ragged(offsets(lengths), values), query, k, rank)
     np.testing.assert_array_equal(streamed.doc, in_memory.doc)
     np.testing.assert_array_equal(streamed.score.view(np.uint32), in_memory.score.view(np.uint32))

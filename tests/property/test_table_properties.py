@@ -10,10 +10,11 @@ from unicodedata import category
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.api.rows import Display, grid_tables, grids_marked, rows_shown
+from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS, grid_tables, grids_marked
 from weir.core.scores import Row
 from weir.core.short_names import short_names
-from weir.core.tables import columns, display_width, table_of, written
+from weir.core.tables import columns, display_width, table_of, tables_as_text
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["a|b", "</td><script>", "50% & $x_1$", "\x1b[31m", "x\ny", "漢字漢字漢字", "é" * 9, "\u202eabc", 'dense("m", dtype="bf16")',
@@ -80,7 +81,7 @@ def test_no_line_is_wider_than_asked_and_nothing_is_lost(lines, width, right):
 def test_any_names_and_values_leave_a_table_in_every_format(rows, width):
     grid = grid_tables(rows)[0]
     table, count = grids_marked([grid])[0], len(grid.datasets) + 1
-    text = written(grids_marked([grid], width), "text", width)
+    text = tables_as_text(grids_marked([grid]), "text", width)
     assert all(display_width(line) <= width for line in text.split("\n"))
     assert not set(text) & set("\x1b\r\t")
     marked = [line for line in table.markdown().split("\n") if line.startswith("|")]
@@ -92,8 +93,8 @@ def test_any_names_and_values_leave_a_table_in_every_format(rows, width):
     assert [len(line) for line in lines] == [count] * (len(grid.systems) + 1)
     for page in (
         table.html(),
-        rows_shown(rows, Display("html")),
-        rows_shown(rows, Display("html", long=True)),
+        ResultSet(ROWS, tuple(rows)).shown("html"),
+        ResultSet(ROWS, tuple(rows)).shown("html", options={"long": True}),
     ):
         found = Cells()
         found.feed(page)

@@ -34,6 +34,8 @@ _SCORE = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 def slow_reader(data: bytes, ties: str) -> dict[bytes, list[tuple[bytes, float]]] | str:
     """The format, said once more: {query: [(document, score)]} in result order, or the kind of its errors."""
     found: dict[bytes, dict[bytes, float]] = {}
+    ranks: dict[bytes, list[bytes]] = {}
+    tags: dict[bytes, set[bytes]] = {}
     kind = ""
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         cells = [c for c in _SPACE.split(line) if c]
@@ -50,6 +52,10 @@ def slow_reader(data: bytes, ties: str) -> dict[bytes, list[tuple[bytes, float]]
         ranking = found.setdefault(cells[0], {})
         kind = "BadRanking" if cells[2] in ranking else kind
         ranking[cells[2]] = score
+        ranks.setdefault(cells[0], []).append(cells[3])
+        tags.setdefault(cells[0], set()).update(cells[5:6])
+    if any(len(tags[query]) > 1 and len(set(of)) < len(of) for query, of in ranks.items()):
+        return "FormatError"  # rows of several systems
     if kind:
         return kind
     with np.errstate(over="ignore"):
@@ -98,12 +104,12 @@ MARKS = tuple(magic for magic, _, _ in _FOREIGN)  # how files of other kinds beg
 @st.composite
 def _files(draw: st.DrawFn) -> bytes:
     queries = draw(st.lists(_ids, min_size=1, max_size=4))
-    lines = []
+    lines, usual = [], draw(_tags.filter(lambda tag: tag != b"tag and more"))
     for _ in range(draw(st.integers(0, 25))):
         gap = draw(_gaps)
         odd = draw(st.integers(0, 9)) == 0  # so that most files are sound
         second, rank = (draw(_second), draw(_ranks)) if odd else (b"Q0", b"1")
-        tag = draw(_tags if odd else _tags.filter(lambda tag: tag != b"tag and more"))
+        tag = draw(_tags) if odd else usual
         cells = [draw(st.sampled_from(queries)), second, draw(_ids), rank, draw(_scores), tag]
         lines.append(gap.join(c for c in cells if c) + draw(_ends))
     if draw(st.booleans()):

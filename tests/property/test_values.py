@@ -18,7 +18,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import HashIndex, Ids, Strings
 from weir.errors import BadRanking, BadValue, UnknownName
-from weir.files.parsers import written
+from weir.files.parsers import number_texts
 
 several = st.lists(texts, max_size=12)
 distinct = st.lists(identifiers, max_size=12, unique=True)
@@ -296,7 +296,7 @@ def test_documents_known_only_by_their_place_are_unjudged_in_any_join():
 
 @given(st.lists(st.floats(allow_nan=True), max_size=30))
 def test_numbers_are_written_as_python_writes_them(values):
-    assert written(np.array(values, np.float64)) == [repr(value) for value in values]
+    assert number_texts(np.array(values, np.float64)) == [repr(value) for value in values]
 
 
 @given(st.lists(st.binary(max_size=6), min_size=60, max_size=80), st.sampled_from([b"\n", b"x"]))

@@ -11,7 +11,7 @@ from weir.core.order import ranked
 from weir.errors import BadValue
 from weir.systems.vectors import exact_search as scanning
 from weir.systems.vectors import exact_search as searching
-from weir.systems.vectors.exact_search import ArraySource, pair_scores, search
+from weir.systems.vectors.exact_search import ArraySource, query_dot_products, search
 
 
 def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -249,7 +249,9 @@ def test_pairs_score_as_searching_scores_them():
     rng = np.random.default_rng(3)
     documents, query = rng.standard_normal((50, 70)).astype(np.float32), rng.standard_normal(70).astype("f4")
     found = search(ArraySource(documents), query[None], 50)
-    np.testing.assert_array_equal(pair_scores(documents[found.doc], query), found.score.astype(np.float64))
+    np.testing.assert_array_equal(
+        query_dot_products(documents[found.doc], query), found.score.astype(np.float64)
+    )
 
 
 def test_halves_are_widened_and_nothing_is_found_among_nothing():

@@ -12,9 +12,9 @@ from weir.core.run import Run
 from weir.experiment.why import (
     ComparedResult,
     Scoring,
+    defined_mean,
     differences,
     explained,
-    mean,
     other_measures,
     other_rules,
     rescored,
@@ -47,7 +47,7 @@ def test_the_usual_scoring_is_that_of_evaluate(trial, measure):
     scores = score_run(qrels, run, [measure])
     values = rescored(run, qrels, Scoring(parse_measure(measure)))
     assert np.array_equal(values, scores.values[0])
-    assert mean(values, parse_measure(measure)) == scores.mean_values()[0]
+    assert defined_mean(values, parse_measure(measure)) == scores.mean_values()[0]
 
 
 @given(trials(), MEASURES)

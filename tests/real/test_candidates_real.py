@@ -48,7 +48,7 @@ def pools_of(shared: Path, tmp_path: Path, name: str) -> Path:
 def test_pools_of_two_thousand_are_reranked_whole(shared: Path, tmp_path: Path) -> None:
     toml = pools_of(shared, tmp_path, "wtb-dev")
     systems = ("bm25", "pool >> score(bm25)", "pool >> score(bm25, depth=100)")
-    with pytest.warns(RankingWarning, match="-k 2404 keeps all"):
+    with pytest.warns(RankingWarning, match="`k=2404` keeps all"):
         (bm25, score), (whole, all_scored), (_, cut) = ran(tmp_path / "results", str(toml), *systems)
     assert [f"{score:.4f}", f"{all_scored:.4f}"] == ["0.1372", "0.1372"]
     assert cut < 0.05

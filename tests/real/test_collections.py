@@ -127,7 +127,7 @@ def test_every_byte_arrives(shared: Path, name: str):
 
 # Queries and judgments of the collections whose documents are not stored.
 
-STORED = [name for name in catalogue.names() if not name.startswith(("brook-", "birco-"))]
+STORED = [name for name in catalogue.collection_names() if not name.startswith(("brook-", "birco-"))]
 FEWER = {  # what the stored copy leaves out, as its PROVENANCE says
     "trec-covid": {-1: 2},
     "webis-touche2020": {0: 1282},

@@ -11,8 +11,8 @@ import pytest
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.files.runs import read_run
-from weir.labels.estimates import corrected_scores
 from weir.measures import parse_measure
+from weir.plugins.labels.estimates import corrected_scores
 
 pytestmark = pytest.mark.real
 DRAWS = 40

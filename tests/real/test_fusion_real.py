@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weir.api.evaluation import fuse
+from weir.api.fusing import fuse
 from weir.files.runs import read_qrels, read_run
 from weir.measures import score_run
 from weir.systems.fusion import METHODS, fit

@@ -15,9 +15,9 @@ import pytest
 
 from weir.stats.compare import ComparisonMethod, ScoreTable, compared
 from weir.stats.distributions import normal_quantile, student_tail
-from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.power import detectable
-from weir.stats.significance import Draws, all_pairs, p_values, ranges, sign_p, t_statistic, wilcoxon_p
+from weir.stats.resampling import INTERVALS, Draws, bounds
+from weir.stats.significance import all_pairs, p_values, ranges, sign_p, t_statistic, wilcoxon_p
 
 pytestmark = pytest.mark.real
 

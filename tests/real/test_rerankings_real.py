@@ -11,7 +11,7 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.core.frames import plain
+from weir.core.frames import json_value
 from weir.measures import nDCG
 
 pytestmark = pytest.mark.real
@@ -63,7 +63,7 @@ def test_the_stored_figures_are_what_the_command_says(tracks, number):
     qrels = tracks / "qrels" / f"qrels.{one['track']}-passage.txt"
     first, again = paths(tracks, one)
     [found] = weir.reranking(first, again, qrels=qrels, rules=weir.ReorderRules(rel=2))
-    said = json.loads(json.dumps(plain(found)))
+    said = json.loads(json.dumps(json_value(found)))
     for name in ("gain", "bias", "means", "blocks", "pattern", "repeated", "beyond", "tied"):
         assert said[name] == one[name], name
     gain = (

@@ -25,8 +25,8 @@ from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning, ServiceError, StoreError, StoreWarning, UnknownName
 from weir.plugins.servers import elasticsearch as elastic_index
 from weir.plugins.servers.elasticsearch import Elasticsearch
+from weir.plugins.servers.endpoint import Http
 from weir.systems import SYSTEMS, Context
-from weir.systems.remote.endpoint import Http
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("engines")]
 
@@ -221,7 +221,7 @@ def test_why_weirs_own_index_differs_from_bm25_by_fields_alone(engine):
         <= {"fields", "tie_breaker", "k1, b", "factor"}
     )
     assert [e.change for e in why.effects if e.closes] == ['all of these: bm25("elastic")']
-    with pytest.raises(BadValue, match="name it with --collection"):
+    with pytest.raises(BadValue, match="name it with `collection`"):
         weir.why(name, "bm25")
     with pytest.raises(BadValue, match="neither an engine that explains its scores nor bm25"):
         weir.why(name, "rm3", collection=brook)
@@ -238,7 +238,7 @@ class Drawn:
 
 def test_vectors_of_opensearch_and_what_its_graph_loses(shared, tmp_path, monkeypatch):
     """The exact search ranks as `dense` does; a graph that looks at few loses more, by the same index."""
-    dense = weir.Dense(weir.encoder(Drawn(), version="1"))
+    dense = weir.Dense(weir.encoder(Drawn(), similarity="cosine", version="1"))
     monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
     corpus = Corpus.of({f"d{n:04}": f"text {n}" for n in range(1500)})
     asked = Queries.of({f"q{n}": f"query {n}" for n in range(40)} | {"empty": " "})
@@ -274,7 +274,7 @@ def test_vectors_of_opensearch_and_what_its_graph_loses(shared, tmp_path, monkey
 
 
 def test_a_server_without_vectors_is_told(engine):
-    dense = weir.Dense(weir.encoder(Drawn(), version="1"))
+    dense = weir.Dense(weir.encoder(Drawn(), similarity="cosine", version="1"))
     with pytest.raises(BadValue, match="has no k-NN plugin of OpenSearch, which searches vectors"):
         SYSTEMS.get("elasticsearch")(url=engine.url, encoder=dense).index(BROOK)
     assert engine.ask("GET", "/*") == {}

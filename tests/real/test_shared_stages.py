@@ -18,7 +18,7 @@ from weir.cli.main import main
 from weir.errors import StoreError
 from weir.experiment.verify import verified
 from weir.files.leases import renewed, taken
-from weir.files.object_store import ObjectStore
+from weir.plugins.cluster.object_store import ObjectStore
 from weir.settings import settings
 
 pytest.importorskip("moto.moto_server", reason="needs moto[server], as make test-slow installs it")
@@ -172,11 +172,11 @@ def test_a_machine_reads_what_it_needs(plain, tmp_path):
     remarks = {one.kind: one for one in verified(out)}
     assert remarks["cell"].confirmed
     assert remarks["index"].sound
-    assert not remarks["index"].whole
+    assert not remarks["index"].fully_checked
     assert main(["run", *GRID, "-q", "-o", str(out), "--stages", WHERE]) == 0
     assert values(out) == values(tmp_path / "first")
     ended(started(out, grid=[*GRID, "-s", "rrf(bm25, rm3, k=10)"]))
-    assert all(one.whole for one in verified(out) if one.kind == "cell")
+    assert all(one.fully_checked for one in verified(out) if one.kind == "cell")
 
 
 def test_a_machine_that_dies_in_the_middle_of_a_stage(server, tmp_path):
@@ -262,7 +262,7 @@ def test_an_upload_that_ends_in_the_middle_shows_nothing(plain, tmp_path):
     """Of a large file in parts, and of a stage whose record would come next."""
     large = tmp_path / "large"
     large.write_bytes(bytes(150_000_000))
-    code = f"from pathlib import Path\nfrom weir.files.object_store import ObjectStore\nObjectStore.open({WHERE!r}).upload(Path({str(large)!r}), 'large', lambda n: None)"
+    code = f"from pathlib import Path\nfrom weir.plugins.cluster.object_store import ObjectStore\nObjectStore.open({WHERE!r}).upload(Path({str(large)!r}), 'large', lambda n: None)"
     process = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
     while not [name for _, name in plain.requests() if "partNumber" in name]:
         assert process.poll() is None
@@ -271,7 +271,7 @@ def test_an_upload_that_ends_in_the_middle_shows_nothing(plain, tmp_path):
     process.wait()
     assert [name for _, name in plain.requests() if "large" in name]
     assert not objects()
-    code = "import os\nfrom weir.experiment.shared_stages import ObjectStore\nwrite = ObjectStore.create\nObjectStore.create = lambda self, name, data: os.kill(os.getpid(), 9) if 'stage.json' in name else write(self, name, data)\n"
+    code = "import os\nfrom weir.plugins.cluster.shared_stages import ObjectStore\nwrite = ObjectStore.create\nObjectStore.create = lambda self, name, data: os.kill(os.getpid(), 9) if 'stage.json' in name else write(self, name, data)\n"
     process = subprocess.run(
         [sys.executable, "-c", code + SLOWLY, "0", "run", *GRID, "--stages", WHERE, "-q",
          "-o", str(tmp_path / "dead")], env=dict(os.environ), check=False)  # fmt: skip

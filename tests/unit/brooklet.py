@@ -16,6 +16,18 @@ DOCUMENTS = {
 QUERIES = {"q1": "river dam", "q2": "rising dough", "q3": "xylophone", "d4": "The dam holds the river back."}
 QRELS = {"q1": {"d1": 2, "d4": 1, "d3": 0}, "q2": {"d3": 1}, "q3": {"d5": 1}, "d4": {"d1": 1}}
 
+SMALL_QRELS = "q1 0 d1 1\nq2 0 d3 2\n"
+SMALL_RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq2 Q0 d3 1 1.0 x\n"
+"""Judgments and a run in TREC's columns."""
+
+
+def written_files(folder: Path, **files: str) -> list[Path]:
+    """Write texts into files of these names, in which `__` is a point; return their paths."""
+    paths = [folder / name.replace("__", ".") for name in files]
+    for path, text in zip(paths, files.values(), strict=True):
+        path.write_text(text)
+    return paths
+
 
 def write_collection(folder: Path, documents: dict[str, tuple[str, str]] = DOCUMENTS) -> Path:
     """A folder in BEIR layout."""

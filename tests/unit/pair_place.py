@@ -34,7 +34,7 @@ class Readers:
     asked: list[tuple[str, str]] = field(default_factory=list)
     windows: int = 0
     bad: float | None = None
-    alone: bool = True
+    batch_independent: bool = True
     device: str = "cpu"
 
     def scores(self, pairs, done=None) -> Iterator[np.ndarray]:

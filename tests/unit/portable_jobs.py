@@ -1,6 +1,6 @@
 """What every processor and every way to compile must answer alike: prints a digest of each job's answers, as JSON.
 
-With --prepared the kernels are compiled first, as `weir warm` does, and what is said and what is compiled later stands
+With --prepared the kernels are compiled first, as `weir doctor --compile` does, and what is said and what is compiled later stands
 beside the digests.
 """
 
@@ -23,7 +23,7 @@ from weir.kernels.inverted.search import Impacts, search
 from weir.kernels.jit import listening, spent
 from weir.systems import parse_system
 from weir.systems.protocol import Context
-from weir.systems.warm import GROUPS, prepare
+from weir.systems.warm import kernel_kinds, prepare
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -88,19 +88,21 @@ def dense(_: Path):
 
 
 def late(_: Path):
-    from weir.kernels.maxsim import maxsim
-    from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
+    from weir.core.strings import offsets
+    from weir.models.batching import Ragged
+    from weir.plugins.encoders.maxsim import maxsim
+    from weir.plugins.encoders.maxsim_search import search_tokens
 
     rng = np.random.default_rng(3)
     lengths = rng.integers(1, 30, 200)
     tokens = rng.standard_normal((int(lengths.sum()), 32)) / 6
     tokens[5] *= 1e-7  # of which half precision keeps fewer bits
-    query = TokenQueries(np.array([0, 5, 21]), (rng.standard_normal((21, 32)) / 6).astype(np.float32))
+    query = Ragged(np.array([0, 5, 21]), (rng.standard_normal((21, 32)) / 6).astype(np.float32))
     for kind in (np.float16, np.float32):
         given = tokens.astype(kind)
         ptr = np.concatenate([[0], np.cumsum(lengths)])
         yield f"late {np.dtype(kind)}", digest(maxsim(query.values, query.ptr, given, ptr))
-        found = search_tokens(HeldTokens(lengths, given), query, 10, np.arange(len(lengths)))
+        found = search_tokens(Ragged(offsets(lengths), given), query, 10, np.arange(len(lengths)))
         yield f"late search {np.dtype(kind)}", digest(found.doc, found.score)
 
 
@@ -109,7 +111,7 @@ if __name__ == "__main__":
     compiled_late: list[str] = []
     if sys.argv[1:] == ["--prepared"]:
         announced: list[str] = []
-        seconds = prepare(GROUPS, announced.append)
+        seconds = prepare(kernel_kinds(), announced.append)
         answers["prepared"] = [announced, seconds >= spent() > 0]
         answers["compiled late"] = compiled_late
     with tempfile.TemporaryDirectory() as folder, listening(compiled_late.append):

@@ -46,7 +46,7 @@ def postgres_running() -> Iterator[PostgresPlace]:
     """The server as long as the block; skips where none is installed."""
     if sys.platform == "win32":
         pytest.skip("the server that these tests start speaks through Unix sockets")
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'weir-ir[postgres]'")
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'weir-ir[servers]'")
     runtime = Path(tempfile.gettempdir()) / f"weir-tests-{os.getuid()}"
     runtime.mkdir(0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

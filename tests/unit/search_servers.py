@@ -54,18 +54,24 @@ def only(body: Mapping[str, object], *known: str) -> None:
 @api("elasticsearch")
 def elasticsearch(sent: Sent):
     assert (sent.method, sent.path) == ("POST", "/shop/_search")
-    only(sent.body, "query", "size", "from", "_source", "track_total_hits", "sort", "search_after")
+    only(sent.body, "query", "size", "from", "_source", "track_total_hits", "sort", "search_after", "rescore")
     only(sent.body["query"], "multi_match")
     match = sent.body["query"]["multi_match"]
     only(match, "query", "fields", "type", "operator")
     assert match["fields"] == ["title^2", "body"]
     assert type(sent.body["size"]) is int
 
+    window = sent.body.get("rescore", {"window_size": 0})["window_size"]
+
     def hits(found: Found) -> list[object]:
-        return [{"_index": "shop", "_id": d, "_score": s} for d, s in found]
+        """What was found; the documents of a window to rescore in reverse."""
+        names = [d for d, _ in found]
+        names[:window] = names[:window][::-1]
+        shown = zip(names, found, strict=True)
+        return [{"_index": "shop", "_id": d, "_score": s} for d, (_, s) in shown][: sent.body["size"]]
 
     shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
-    return match["query"], 0, sent.body["size"], lambda found: {
+    return match["query"], 0, max(window, sent.body["size"]), lambda found: {
         "took": 1, "timed_out": False, "_shards": shards, "hits": {"max_score": 1.0, "hits": hits(found)},
     }  # fmt: skip
 

@@ -24,9 +24,7 @@ from weir.stats.compare import (
     tally,
     verdicts_across,
 )
-from weir.stats.intervals import bounds, two_level_means
-from weir.stats.resampling import resampled_counts
-from weir.stats.significance import Draws
+from weir.stats.resampling import Draws, bounds, resampled_counts, two_level_means
 
 FAST = ComparisonMethod(draws=2_000)
 TWO = replace(FAST, interval="two-level")

@@ -14,7 +14,8 @@ from tests.unit.model_servers import PASSAGE, chat_serving
 from weir.errors import BadValue, FormatError
 from weir.files.integrity import write_sealed
 from weir.models.checkpoints import TRAINING_RECORD, trained_on
-from weir.plugins.adapting.pairs import (
+from weir.plugins.report.paper import trained_on as of_system
+from weir.plugins.training.pairs import (
     Crops,
     GivenPairs,
     WrittenQuestions,
@@ -23,7 +24,6 @@ from weir.plugins.adapting.pairs import (
     pairs_of,
     with_negatives,
 )
-from weir.plugins.report.paper import trained_on as of_system
 
 DOCUMENTS = {f"d{i}": " ".join(f"w{(i * 7 + j) % 40}" for j in range(10 + i)) for i in range(30)}
 
@@ -60,8 +60,8 @@ def test_crops_are_spans_of_their_document(seed, least, deleted):
             assert 1 <= len(text.split()) <= most
             rest = iter(words)
             assert all(word in rest for word in text.split())  # in their order
-    assert pairs.digest() == crops.pairs(dataset, seed, silent).digest()
-    assert pairs.digest() != crops.pairs(dataset, seed + 1, silent).digest()
+    assert pairs.content_hash() == crops.pairs(dataset, seed, silent).content_hash()
+    assert pairs.content_hash() != crops.pairs(dataset, seed + 1, silent).content_hash()
 
 
 def test_judged_pairs_are_those_of_a_positive_grade(collection, tmp_path):
@@ -83,7 +83,7 @@ def test_judged_pairs_are_those_of_a_positive_grade(collection, tmp_path):
         collection.corpus.ids.codes(["d7"])[0],
     ]  # a document is known by its text
     (tmp_path / "own.jsonl").write_text('{"query": "x", "positive": "y"}\n{"query": "z"}\n')
-    with pytest.raises(FormatError, match=r"line 2.*`query` and `positive`"):
+    with pytest.raises(FormatError, match=r"line 2.*query and positive"):
         GivenPairs(file=str(tmp_path / "own.jsonl")).pairs(collection, 0, silent)
 
 
@@ -132,7 +132,7 @@ def test_questions_from_a_file_and_of_a_language_model(collection, tmp_path, hom
         firsts = [pairs.positives[i].split()[0] for i in range(len(pairs))]
         assert list(pairs.queries) == [f"what of {word}?" for word in firsts]
         asked = len(manners.asked)
-        assert source.pairs(collection, 3, silent).digest() == pairs.digest()
+        assert source.pairs(collection, 3, silent).content_hash() == pairs.content_hash()
         assert len(manners.asked) == asked  # kept
         manners.finish = "length"
         source = WrittenQuestions(llm=f"{url}#m", n=1, documents=5)
@@ -145,8 +145,8 @@ def test_pairs_are_taken_by_their_rows():
     pairs = pairs_of([("a", "x", 0), ("b", "y", 1), ("c", "z", 2)])
     some = pairs.take([2, 0])
     assert (some.queries, some.document.tolist()) == (("c", "a"), [2, 0])
-    assert some.digest() != pairs.digest()
-    assert pairs.take([0, 1, 2]).digest() == pairs.digest()
+    assert some.content_hash() != pairs.content_hash()
+    assert pairs.take([0, 1, 2]).content_hash() == pairs.content_hash()
     assert np.shape(some.negatives) == (2, 0)
 
 

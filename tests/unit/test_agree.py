@@ -107,3 +107,12 @@ def test_one_query_has_no_interval():
     assert one.value("accuracy") == pytest.approx(2 / 3)
     assert all(math.isnan(low) and math.isnan(high) for _, _, low, high in one.values)
     assert re.search(r"accuracy +0.6667 +-", str(agreed))
+
+
+@pytest.mark.parametrize("queries", [1, 2, 5, 6])
+def test_few_queries_have_no_interval_and_it_says_why(queries):
+    labels = [{f"q{n}": {f"d{d}": (d + n * i) % 2 for d in range(6)} for n in range(queries)} for i in (0, 1)]
+    pair = weir.labels.agree(*labels)
+    bounds = [bound for _, _, *ends in pair[0].values for bound in ends]
+    assert all(map(math.isnan, bounds)) == (queries < 6)
+    assert ("no interval: fewer than 6 queries" in str(pair)) == (queries < 6)

@@ -153,3 +153,22 @@ def test_the_command_line_and_experiment_files_read_them_too(tmp_path, capsys):
     )
     rows = weir.Experiment.read(tmp_path / "grid.toml").execute(tmp_path / "results")
     assert [row.measure for row in rows][:2] == ["R@100", "AP@5"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "means"),
+    [
+        ("Recall@10", "R@10"),
+        ("MAP", "AP"),
+        ("precision@5", "P@5"),
+        ("recip_rank", "RR"),
+        ("ndcg_cut_10", "nDCG@10"),
+    ],
+)
+def test_other_names_of_measures_are_understood(asked, means):
+    assert str(weir.parse_measure(asked)) == means
+
+
+def test_a_measure_comes_back_under_the_name_that_was_asked_for():
+    scores = weir.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, ["AP(rel=1)"])
+    assert scores["AP(rel=1)"].mean == scores["AP"].mean == 1.0

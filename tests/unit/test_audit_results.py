@@ -56,7 +56,7 @@ def test_a_collection_that_was_moved_is_named_and_left_out_or_found_where_it_is_
     shutil.move(place / "two", place / "elsewhere")
     wanted = stored(place)
     with pytest.warns(
-        RankingWarning, match=r"left out: two: .*two, or not as it was measured.*--collection two=PATH"
+        RankingWarning, match=r"left out: two: .*two, or not as it was measured.*`collection={'two': 'PATH'}`"
     ):
         found = subjects_of(["out"])
     assert audited(found) == {name: wanted[name] for name in ("brook-news", "one")}
@@ -73,7 +73,8 @@ def test_a_collection_that_was_moved_is_named_and_left_out_or_found_where_it_is_
 
 def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
     with pytest.raises(
-        BadValue, match=r"brook-facts is none of brook-news, one, two .*--collection brook-news=brook-facts"
+        BadValue,
+        match=r"brook-facts is none of brook-news, one, two .*`collection={'brook-news': 'brook-facts'}`",
     ):
         subjects_of(["out"], ["brook-facts"])
     with pytest.raises(UnknownName, match="named 'three'; known: brook-news, one, two"):

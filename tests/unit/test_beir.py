@@ -331,7 +331,7 @@ def test_records_know_their_lines(tmp_path: Path):
     with path.open("rb") as stream:
         (records,) = read_records(stream, "x")
     assert [row["a"] for row in records.rows] == [1, 2]
-    assert [records.line(i) for i in range(2)] == [1, 3]
+    assert [records.line_number(i) for i in range(2)] == [1, 3]
 
 
 # Judgments

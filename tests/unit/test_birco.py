@@ -13,7 +13,7 @@ import weir
 from tests.unit import birco_program
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.frames import plain
+from weir.core.frames import json_value
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning, UnknownName
@@ -199,7 +199,7 @@ def test_results_show_the_official_figures_and_what_makes_them_differ(results, c
     }
     assert "note: mine: pool #k=5: the ranking of query 'q1' leaves out 'd" in out.err
     with pytest.warns(RankingWarning, match="pool #k=5"):
-        assert [plain(one) for one in weir.official_scores(results)] == found
+        assert [json_value(one) for one in weir.official_scores(results)] == found
     chosen = [one for one in found if (one["system"], one["measure"]) == ("pool >> score(bm25)", "MRR@10")]
     assert chosen[0]["best_grade"] == pytest.approx(chosen[0]["mean"] - chosen[0]["score"])
 

@@ -203,3 +203,19 @@ def test_the_order_of_the_corpus_and_the_queries_moves_nothing(name):
     generator.shuffle(asked)
     found = parse_system(name).index(Corpus.of(dict(documents))).search(Queries.of(dict(asked)), 20).to_dict()
     assert {q: list(r.items()) for q, r in found.items()} == {q: list(r.items()) for q, r in expected.items()}
+
+
+@pytest.mark.parametrize("name", ["bm25", "rm3", 'bm25("lucene-multifield")', 'bm25("bm25s")', "bm25f()"])
+def test_what_terms_add_is_the_score(corpus, queries, name):
+    searcher = parse_system(name).index(corpus)
+    for number in range(len(queries)):
+        one = queries.take(np.array([number]))
+        run = searcher.search(one, 20)
+        terms = searcher.term_scores(one, run)
+        assert sum((term.scores for term in terms), np.zeros(len(run.doc))) == pytest.approx(
+            run.score, rel=1e-6
+        )
+        assert {term.field for term in terms} <= ({"text", "title"} if "multifield" in name else {""})
+        if "rm3" not in name:
+            analysed = searcher.system.recipe.analysis.tokens(one.text[0])
+            assert {term.term for term in terms} <= set(analysed)

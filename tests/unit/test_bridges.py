@@ -37,7 +37,7 @@ def test_importing_bridges_imports_nothing_else():
 def test_every_name_leads_somewhere():
     for name in set(bridges.__all__) - {"SentenceTransformersEvaluator"}:
         assert callable(getattr(bridges, name))
-    with pytest.raises(AttributeError, match="no attribute 'from_lucene'"):
+    with pytest.raises(AttributeError, match="named 'from_lucene'"):
         bridges.from_lucene  # noqa: B018 - the attribute is what is asked
 
 
@@ -45,9 +45,7 @@ def test_every_name_leads_somewhere():
 def test_a_missing_package_names_its_extra(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     give = getattr(bridges, f"to_{package}")
-    with pytest.raises(
-        MissingExtra, match=rf"needs '{package}'.*pip install .*\[{package.replace('_', '-')}\]"
-    ):
+    with pytest.raises(MissingExtra, match=rf"needs '{package}'.*pip install .*\[bridges\]"):
         give(weir.Run.of({"q": {"d": 1.0}}))
 
 
@@ -129,14 +127,20 @@ def test_results_are_exported_for_the_hub(results, tmp_path, capsys):
     ("options", "said"),
     [
         (["--to", "hub"], "brook-facts: no data set on the hub is known for it; name it as ORG"),
-        (["--to", "hub", "--hub-dataset", "a/b:c"], "2 collections cannot all be a/b:c; choose one with -d"),
+        (
+            ["--to", "hub", "--hub-dataset", "a/b:c"],
+            "2 collections cannot all be a/b:c; choose one (weir data export -d)",
+        ),
         (
             ["--to", "hub", "--hub-dataset", "facts", "-d", "brook-news"],
             "the data set is 'facts'; expected ORG/NAME",
         ),
         (["--to", "hub", "--mteb-name", "a/b"], "--mteb-name says what a system is called in MTEB"),
         (["--to", "mteb", "--hub-dataset", "a/b:c"], "--hub-dataset names a data set of the hub"),
-        (["--to", "mteb", "--mteb-name", "a/b"], "2 systems cannot all be a/b; choose one with -s"),
+        (
+            ["--to", "mteb", "--mteb-name", "a/b"],
+            "2 systems cannot all be a/b; choose one (weir data export -s)",
+        ),
         (["--to", "mteb", "-s", "bm26"], "no system among these results named 'bm26'; did you mean bm25?"),
     ],
 )

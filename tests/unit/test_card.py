@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import weir
+from tests.unit.brooklet import SMALL_QRELS, written_files
 from weir.cli import main
 from weir.datasets import card
 from weir.datasets import card as same_text
@@ -143,3 +144,9 @@ def test_no_judgment_is_no_division_by_zero(tmp_path: Path):
 def test_the_catalogues_facts_are_on_the_card():
     shown = load("brook-facts").card
     assert (shown.title, shown.task, shown.licence) == ("Brook facts", "Fact Checking", "Apache 2.0")
+
+
+def test_stats_takes_judgments_alone(tmp_path, capsys):
+    (qrels,) = written_files(tmp_path, q__txt=SMALL_QRELS)
+    assert main(["data", "stats", str(qrels)]) == 0
+    assert "judg" in capsys.readouterr().out

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 import weir
 from weir.api.charts import system_numbers
 from weir.core.charts import (
-    DARK,
-    INKS,
-    LIGHT,
+    ICONS,
+    MIDDLE_PX,
     NARROW_PX,
+    SHEET_PX,
+    STRIP_PX,
     WIDE_PX,
+    WIDTHS_PX,
     HeatMap,
     Interval,
     Intervals,
@@ -26,11 +28,17 @@ from weir.core.charts import (
     Points,
     Spread,
     css,
+    cuts,
+    height,
+    legend,
     log_ticks,
+    sheets,
+    strips,
     svg,
     text_width,
     ticks,
 )
+from weir.core.colours import DARK, INKS, LIGHT, UNCOLOURED
 from weir.core.rounding import score, short_score
 
 NAMES = st.text(max_size=30) | st.sampled_from(
@@ -105,12 +113,10 @@ def test_the_numbers_of_a_comparison_are_those_of_its_drawing():
     for standing in results[0].standings:
         assert f"{standing.system} {score(standing.mean)}" in drawn
         assert f">{short_score(standing.mean)}<" in drawn
-    assert [one.value for panel in differences.panels for one in panel.intervals] == [
-        next(p.difference for p in results[0].pairs if p.second == panel.title)
-        for panel in differences.panels
-    ]
-    assert [panel.system for panel in differences.panels] == [
-        numbers[panel.title] for panel in differences.panels
+    [panel] = differences.panels  # of one collection, where systems are rows
+    assert [(one.value, one.system) for one in panel.intervals] == [
+        (next(p.difference for p in results[0].pairs if p.second == name), numbers[name])
+        for name in differences.rows
     ]
 
 
@@ -212,7 +218,9 @@ def test_a_figure_of_a_file_says_what_its_marks_mean():
         assert f">{words}<" not in svg(Intervals("t", "a", ("x",), (Panel("", (row,)),)), 672)
     tinted = HeatMap("t", ("a",), ("b",), ((0.5,),), (("worse",),), ((-0.2,),))
     assert ">worse<" in svg(tinted, 672, key=True)
-    assert ">lower to higher<" in svg(HeatMap("t", ("a",), ("b",), ((0.5,),)), 672, key=True)
+    assert ">0.2 to 0.4<" in svg(HeatMap("t", ("a",), ("b",), ((0.5,),)), 672, key=True)
+    assert ">20% to 40%<" in svg(HeatMap("t", ("a",), ("b",), ((0.5,),), percent=True), 672, key=True)
+    assert ">0.2 to 0.4<" not in svg(HeatMap("t", ("a",), ("b",), ((7.5,),)), 672, key=True)
     root = ET.fromstring(svg(tinted, 320, key=True))
     assert float(root.get("height")) > float(ET.fromstring(svg(tinted, 320)).get("height"))
 
@@ -220,3 +228,141 @@ def test_a_figure_of_a_file_says_what_its_marks_mean():
 def test_a_label_is_as_wide_as_said():
     assert text_width("i" * 10, 10) < text_width("n" * 10, 10) < text_width("W" * 10, 10)
     assert re.search(r"x…x", svg(Intervals("t", "a", ("x" * 300,), (Panel("", (Interval(0.5),)),)), 320))
+
+
+def large_charts():
+    rows = tuple(f"bm25(k1={n / 10}, b=0.75)" for n in range(30))
+    columns = tuple(f"collection-of-name-{n}" for n in range(11))
+    values = tuple(tuple((i * 11 + j) / 330 for j in range(11)) for i in range(30))
+    verdicts = tuple(tuple("better" if i == j else "" for j in range(11)) for i in range(30))
+    panels = tuple(
+        Panel(name, tuple(Interval(v, v - 0.1, v + 0.1) for v in of[:11]), 13)
+        for name, of in zip(rows, values, strict=True)
+    )
+    yield HeatMap("t", rows, columns, values)
+    yield HeatMap("t", rows, columns, values, verdicts, values)
+    yield HeatMap("t", rows, columns, values, percent=True).turned
+    yield Intervals("t", "difference of nDCG@10", columns, panels, signed=True)
+    yield Intervals("t", "nDCG@10", columns, panels, ends=True)
+    many = tuple(Interval(n / 90, n / 100, n / 80, n % 14, n > 9, (("one", n / 95),)) for n in range(90))
+    names = tuple(f"run-of-a-long-name.{n}" for n in range(90))
+    yield Intervals("t", "nDCG@10", names, (Panel("", many),))
+    yield Spread(
+        "t", "words", names, ("25%", "median"), tuple((n + 1.0, n + 2.0) for n in range(90)), (None,) * 90
+    )
+    yield HeatMap("t", names, columns, values * 3)
+    yield Points(
+        "t", "ms", "nDCG@10", tuple(Point(name, n + 1.0, n / 90, named=False) for n, name in enumerate(names))
+    )
+
+
+@pytest.mark.parametrize("width", [*WIDTHS_PX.values(), NARROW_PX])
+def test_large_charts_are_sheets_that_hold_every_number(width):
+    for chart in large_charts():
+        parts = sheets(chart, width)
+        drawn = [svg(part, width, key=True) for part in parts]
+        assert all(float(ET.fromstring(one).get("height")) <= SHEET_PX for one in drawn)
+        assert all(float(ET.fromstring(one).get("width")) <= width for one in drawn)
+        shown = [t for one in drawn for t in re.findall(r">([^<]*)</text>", one)]
+        if isinstance(chart, HeatMap):
+            assert {(r, c) for part in parts for r in part.rows for c in part.columns} == {
+                (r, c) for r in chart.rows for c in chart.columns
+            }
+            for value in (v for of_row in chart.values for v in of_row):
+                wanted = (
+                    {f"{value:.1%}", f"{value:.0%}"}
+                    if chart.percent
+                    else {short_score(value), short_score(value)[1:]}
+                )
+                assert wanted & set(shown), value
+        elif isinstance(chart, Points):
+            assert {f"{n} {point.name}" for n, point in enumerate(chart.points, 1)} <= set(shown)
+        else:
+            assert sum(len(part.rows) * len(getattr(part, "panels", "1")) for part in parts) == (
+                len(chart.rows) * len(getattr(chart, "panels", "1"))
+            )
+
+
+def grid_lines(drawn: str) -> set[str]:
+    lines = (one.attrib for one in ET.fromstring(drawn).iter() if one.tag.endswith("line"))
+    return {one["x1"] for one in lines if one["x1"] == one["x2"] and one["stroke"] == INKS["line"][0]}
+
+
+@pytest.mark.parametrize("width", [WIDE_PX, MIDDLE_PX, NARROW_PX])
+def test_parts_of_a_chart_hold_all_of_it_on_one_axis_that_the_last_one_names(width):
+    for chart in large_charts():
+        parts = strips(chart, width)
+        if isinstance(chart, Points):
+            assert parts == (chart,)
+            continue
+        assert {row for part in parts for row in part.rows} == set(chart.rows)
+        assert len(parts) == 1 or all(part.whole == chart for part in parts)
+        if isinstance(chart, HeatMap):
+            assert width == NARROW_PX or all(height(part, width) <= SHEET_PX for part in parts)
+            continue
+        assert all(height(part, width) <= STRIP_PX for part in parts)
+        assert [part.axis for part in parts] == [""] * (len(parts) - 1) + [chart.axis]
+        lines = [grid_lines(svg(part, width)) for part in parts]
+        assert all(of <= lines[0] for of in lines)
+
+
+def test_a_legend_explains_what_is_drawn_alone():
+    for width in (320, 672, WIDE_PX):
+        _, verdicts, shares, *_ = large_charts()
+        drawn = svg(verdicts, width, key=True)
+        assert drawn.count(ICONS["better"]) == 11 + 1
+        assert ICONS["worse"] not in drawn
+        assert ">better<" in drawn
+        for words in ("under 20%", "20% to 40%", "over 80%"):
+            assert f">{words}<" in svg(shares, width, key=True)
+    spread = Spread("t", "words", ("a",), ("a query", "a document"), ((9.0, 3.0),), (None,), joined=False)
+    assert svg(spread, 672, key=True).count(">a query<") == 1
+    assert "then" not in svg(spread, 672)
+
+
+def test_front_that_nobody_tested_is_dotted_and_says_so():
+    points = (Point("a", 1, 0.5), Point("b", 2, 0.6))
+    tested, untested = (
+        svg(Points("t", "ms", "nDCG", points, ((0, True), (1, True)), tested=known), 672, key=True)
+        for known in (True, False)
+    )
+    assert "stroke-dasharray" not in tested
+    assert "stroke-dasharray" in untested
+    assert "not tested here" in untested
+
+
+STEMS = st.text("abcdef._-(", min_size=1, max_size=60)
+
+
+@given(STEMS, STEMS, st.integers(2, 40), st.integers(120, 400))
+@settings(max_examples=60)
+def test_names_that_differ_are_cut_so_that_they_differ(before, after, count, room):
+    names = [f"{before}{n}{after}" for n in range(count)] + ["bm25"]
+    shown = cuts(names, room)
+    assert list(shown) == names
+    assert len(set(shown.values())) == len(names)
+    assert all(text_width(text, 13) <= room for text in shown.values())
+    assert all(text == name for name, text in cuts(names).items() if len(name) <= 60)
+
+
+def test_systems_beyond_the_palette_have_no_colour_and_simple_ones_come_first():
+    names = [f"bm25(k1={n})" for n in range(20)] + ["rm3", "elastic", "bm25"]
+    for order in (names, names[::-1]):
+        numbers = system_numbers(order)
+        assert [numbers.number(name) for name in ("bm25", "elastic", "rm3")] == [0, 11, 12]
+        assert [numbers.number(name) for name in names].count(UNCOLOURED) == 10
+        assert len(legend(numbers)) == 13
+
+
+def test_charts_of_a_notebook_are_dark_where_the_notebook_is_and_not_where_the_system_is():
+    style = css(notebook=True)
+    assert "prefers-color-scheme" not in style
+    assert "prefers-color-scheme" in css()
+    light, dark = (INKS["paper"][n] for n in (0, 1))
+    assert re.search(rf"^\.weir-figure{{[^}}]*--weir-paper:{light};", style)
+    assert re.search(
+        rf"\[data-jp-theme-light=false\] \.weir-figure,[^{{]*{{[^}}]*--weir-paper:{dark};", style
+    )
+    figure = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"]).plot()._repr_html_()
+    assert style in figure
+    assert '<div class="weir-figure">' in figure

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weir
 from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
 from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
+from weir.measures import score_run
 from weir.systems import BM25, Chunked, parse_system
 from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
 from weir.systems.lexical.passages import passages_of
@@ -187,3 +190,24 @@ def test_an_index_on_disk_is_opened_again(tmp_path):
 def test_no_documents_and_no_queries():
     assert Chunked().index(Corpus.of({})).search(QUERIES, 3).to_dict() == {q: {} for q in QUERIES.ids}
     assert len(Chunked().index(corpus_of()).search(Queries.of({}), 3)) == 0
+
+
+def test_judgments_of_documents_and_answers_of_chunks_are_noted(tmp_path):
+    chunks = {f"d{n}#{part}": f"word{n} part{part}" for n in range(4) for part in range(2)}
+    mine = weir.Dataset.of(
+        corpus=chunks, queries={"q1": "word1", "q2": "word2"}, qrels={"q1": ["d1"], "q2": ["d2"]}, name="mine"
+    )
+    notes = [note.text for note in weir.benchmark(mine, ["bm25"], ["nDCG@10"]).notes()]
+    assert any(note.startswith("none of the first 10 documents is judged (bm25 on mine)") for note in notes)
+
+
+LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}
+
+
+@pytest.mark.parametrize("collapse", ["max", "first", "sum"])
+def test_passages_never_count_twice(collapse):
+    system = parse_system(f'chunked(bm25, words=10, overlap=5, collapse="{collapse}")')
+    run = system.index(Corpus.of(LONG)).search(Queries.of({"q": "river"}), 8)
+    assert sorted(run.to_dict()["q"]) == sorted(LONG)
+    scores = score_run(Qrels.of({"q": dict.fromkeys(LONG, 1)}), run, ["R@5", "R@8"])
+    assert scores.mean_values().tolist() == [5 / 8, 1.0]

@@ -13,16 +13,18 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+import weir as weir_python
 from tests.unit.brooklet import write_collection
+from weir.api.progress import Progress
 from weir.cli import main
 from weir.cli.main import (
-    COMMANDS,
-    FORMER,
-    FORMER_OPTIONS,
     GROUPS,
     SUBCOMMANDS,
     TOP,
+    all_commands,
+    example,
     load_command,
+    other_commands,
     plugin_commands,
     weir,
 )
@@ -51,14 +53,20 @@ def refused(capsys, *arguments: str) -> str:
 
 def test_help_lists_every_command_with_its_own_first_sentence(capsys):
     for arguments, commands in (
-        (["--help"], {name: text for section in TOP.values() for name, text in section.items()} | GROUPS),
-        *(([group], commands) for group, commands in SUBCOMMANDS.items()),
+        (
+            ["--help"],
+            {n: t for section in TOP.values() for n, t in section.items()} | GROUPS | other_commands(),
+        ),
+        *(
+            ([group], SUBCOMMANDS.get(group, {}) | other_commands(group))
+            for group in [*GROUPS, "labels", "submit"]
+        ),
     ):
         assert main(arguments) == 0
         shown = " ".join(capsys.readouterr().out.split())
         for name, sentence in commands.items():
             assert f" {name} {sentence}" in shown
-    for name, sentence in COMMANDS.items():
+    for name, sentence in all_commands().items():
         assert (load_command(name).help or "").startswith(sentence)
         assert main([*name.split(), "--help"]) == 0
 
@@ -69,33 +77,14 @@ def test_help_is_one_screen_that_begins_with_where_to_start(capsys):
     assert len(lines) <= 23  # one is the prompt's
     assert max(map(len, lines)) <= 80
     assert lines[2] == "Start here"
-    assert len(weir.list_commands(click.Context(weir))) <= 20
-
-
-def test_a_former_name_works_and_one_line_says_the_new_one(capsys):
-    for former, name in FORMER.items():
-        assert main([*name.split(), "--help"]) == 0
-        today = capsys.readouterr()
-        assert main([former, "--help"]) == 0
-        out, err = capsys.readouterr()
-        assert (out, err) == (today.out, f"note: weir {former} is now weir {name}\n")
-
-
-def test_a_former_option_works(files, capsys):
-    for command, options in FORMER_OPTIONS.items():
-        spellings = [spelling for option in load_command(command).params for spelling in option.opts]
-        assert not set(options) & set(spellings)
-        assert set(options.values()) <= set(spellings)
-    for spelling in (["--confidence", "0.9"], ["--confidence=0.9"], ["--level", "0.9"]):
-        assert main(["gate", files[0], files[1], files[1], *spelling, "--json"]) == 0
-        assert '"confidence": 0.9' in capsys.readouterr().out
+    assert len(weir.list_commands(click.Context(weir))) <= 21
 
 
 def test_an_option_means_the_same_in_every_command():
     meanings: dict[str, set[tuple[str, ...]]] = {}
     kinds: dict[str, set[object]] = {}
     wider = {"choice": "text", "file": "path", "directory": "path"}
-    for name in COMMANDS:
+    for name in all_commands():
         for option in load_command(name).params:
             if not isinstance(option, click.Option):
                 continue
@@ -108,7 +97,7 @@ def test_an_option_means_the_same_in_every_command():
                 kinds.setdefault(spelling, set()).add((switch, wider.get(option.type.name, option.type.name)))
     assert {spelling: found for spelling, found in meanings.items() if len(found) > 1} == {}
     switches = {spelling for spelling, found in kinds.items() if len({flag for flag, _ in found}) > 1}
-    assert switches == set()
+    assert switches == {"--fit"}  # of audit a question, of fuse judgments
     types = {
         s: found for s, found in kinds.items() if s != "--json" and len({t for f, t in found if not f}) > 1
     }
@@ -134,9 +123,12 @@ def test_every_module_of_a_command_is_listed():
 
     folder = Path(weir.cli.__file__).parent
     modules = {p.stem for p in folder.glob("*.py")}
-    files = {load_command(name).callback.__module__ for name in COMMANDS if name not in plugin_commands()}
+    files = {
+        load_command(name).callback.__module__ for name in all_commands() if name not in plugin_commands()
+    }
     assert {
-        f"weir.cli.{name}" for name in modules - {"__init__", "fault_report", "main", "options", "terminal"}
+        f"weir.cli.{name}"
+        for name in modules - {"__init__", "declared", "fault_report", "main", "options", "terminal"}
     } == files
 
 
@@ -203,12 +195,12 @@ def test_run_takes_an_experiment_file_and_options_replace_its_entries(tmp_path, 
 
 def test_measures_systems_datasets(capsys):
     for arguments, expected in (
-        (["measures"], "nDCG[@k]   settings: gain='linear'"),
-        (["measures", "--json"], '"measure": "AP"'),
-        (["systems"], 'bm25("lucene-multifield"): Anserini'),
-        (["systems", "bm25(k1=1.2)"], '"k1": 1.2'),
-        (["datasets"], "brook-medical"),
-        (["datasets", "--json"], '"name": "scifact"'),
+        (["list", "measures"], "nDCG[@k]   settings: gain='linear'"),
+        (["list", "measures", "--json"], '"measure": "AP"'),
+        (["list", "systems"], 'bm25("lucene-multifield"): Anserini'),
+        (["list", "systems", "bm25(k1=1.2)"], '"k1": 1.2'),
+        (["list", "datasets"], "brook-medical"),
+        (["list", "datasets", "--json"], '"name": "scifact"'),
     ):
         assert main(arguments) == 0
         assert expected in capsys.readouterr().out
@@ -232,17 +224,17 @@ def test_stats(tmp_path, capsys):
         (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDGC@10"], "did you mean nDCG"),
         (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDCG@0"], "expected a whole number from 1"),
         (["run", "-d", "brook-medical", "-s", "bm25", "-k", "0"], "k is 0; expected a whole number from 1"),
-        (["run", "-s", "bm25"], "found no dataset (-d)"),
+        (["run", "-s", "bm25"], "found no dataset; expected one or more, as in -d scifact"),
         (["run", "-d", "nq", "-s", "bm25"], "weir data fetch nq"),
         (["run", "-d", "robust04", "-s", "bm25"], "robust04 cannot be downloaded"),
-        (["fetch", "bioasq"], "bioasq cannot be downloaded"),
-        (["fetch", "scifatc"], "did you mean scifact"),
-        (["stats", "no/such/folder"], "no/such/folder"),
+        (["data", "fetch", "bioasq"], "bioasq cannot be downloaded"),
+        (["data", "fetch", "scifatc"], "did you mean scifact"),
+        (["data", "stats", "no/such/folder"], "no/such/folder"),
         (["results", "no/such/folder"], "no such folder"),
         (["eval", "no-qrels", "no-run"], "no-qrels"),
         (["evl"], "no command named 'evl'; did you mean eval?"),
         (["eval"], "Missing argument 'QRELS'"),
-        (["systems", "bm25(k1=)"], "is not a system"),
+        (["list", "systems", "bm25(k1=)"], "is not a system"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -363,9 +355,9 @@ def test_bare_weir_prints_the_help_with_its_groups(capsys):
         (["compare", "q", "a", "b", "-m", "nDCG@"], {"nDCG@10", "nDCG@100"}, {"P@10"}),
         (["run", "-s", "den"], {"dense"}, {"bm25"}),
         (["results", "-d", "sci"], {"scifact", "scidocs"}, {"brook"}),
-        (["stats", "broo"], {"brook", "brook-news"}, {"scifact"}),
-        (["measures", "err"], {"ERR"}, {"AP"}),
-        (["systems", "rm"], {"rm3"}, {"bm25"}),
+        (["data", "stats", "broo"], {"brook", "brook-news"}, {"scifact"}),
+        (["list", "measures", "err"], {"ERR"}, {"AP"}),
+        (["list", "systems", "rm"], {"rm3"}, {"bm25"}),
         (["eval", "--ti"], {"--ties"}, {"--json"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -389,6 +381,7 @@ def test_completion_is_switched_on_by_the_line_of_the_documentation(shell):
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert f"{shell}_complete" in done.stdout, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_interrupt_while_click_is_imported_is_one_line():
@@ -419,3 +412,86 @@ def test_a_signal_whose_exception_gets_lost_ends_the_command_as_terminated(monke
     monkeypatch.setattr(weir, "main", lost)
     assert main(["doctor"]) == 143
     assert "terminated; finished work is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", all_commands())
+def test_the_example_of_every_command_is_one_that_it_takes(name):
+    command = load_command(name)
+    context = click.Context(command, info_name=f"weir {name}")
+    words = example(context).split()
+    assert words[: 1 + len(name.split())] == ["weir", *name.split()]
+    command.make_context(f"weir {name}", words[1 + len(name.split()) :])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["eval", "brook-news"], "Missing argument 'RUN...'; such as weir eval qrels.tsv run.trec"),
+        (["compare"], "Missing argument 'PATHS...'; such as weir compare results/"),
+        (["power", "results/"], "Missing argument 'FIRST'; such as weir power qrels.tsv a.trec b.trec"),
+        (
+            ["fuse", "rrf", "a", "b"],
+            "Missing option '-o' / '--out'; such as weir fuse rrf a.trec b.trec -o out",
+        ),
+        (["verify", "a", "b"], "Got unexpected extra argument (b); such as weir verify"),
+        (
+            ["run", "brook-news", "bm25(k1=2)", "-m", "nDCG@10"],
+            "Got unexpected extra argument (bm25(k1=2)); such as weir run -d brook-news -s 'bm25(k1=2)' -m nDCG@10",
+        ),
+        (
+            ["run", "-d", "brook", "rm3"],
+            "Got unexpected extra argument (rm3); such as weir run -d brook -s rm3",
+        ),
+        (
+            ["plan", "scifact:train"],
+            "Got unexpected extra argument (scifact:train); such as weir plan -d scifact:train",
+        ),
+        (["run", "grid.tml"], "grid.tml: found no such file; expected an experiment file"),
+        (
+            ["report", "r/", "page.html"],
+            "Got unexpected extra argument (page.html); such as weir report r/ -o page.html",
+        ),
+        (
+            ["report", "r/", "-o", "rep.html", "--published", "BEIR paper", "--tables", "tb/"],
+            "--published prints a table and makes no page; leave out -o, --figures and --markdown, or write the table "
+            "with --tables FOLDER: weir report r --published 'BEIR paper' --tables tb",
+        ),
+        (
+            ["doctor", "measures"],
+            "kinds of kernels are named for --compile: weir doctor --compile KERNELS",
+        ),
+        (["verify", "a", "b" * 300], f"Got unexpected extra argument ({'b' * 300}); such as weir verify"),
+    ],
+)
+def test_a_call_that_lacks_something_is_told_one_that_does_not(arguments, message, capsys):
+    assert refused(capsys, *arguments) == f"weir: {message}"
+
+
+@pytest.mark.parametrize("command", ["compare", "report", "results", "verify"])
+def test_two_results_folders_are_told_what_compares_them(command, tmp_path, capsys):
+    for name in ("main", "changed"):
+        weir_python.benchmark("brook-news", ["bm25"], ["nDCG@10"], out=tmp_path / name)
+    told = refused(capsys, command, str(tmp_path / "main"), str(tmp_path / "changed"))
+    for form in ("gate", "compare brook-news"):
+        assert f"weir {form} {tmp_path / 'main'} {tmp_path / 'changed'} compares" in told
+    with pytest.raises(weir_python.WeirError, match="found two results folders"):
+        weir_python.compare(tmp_path / "main", tmp_path / "changed")
+
+
+def test_progress_says_rate_and_time_left(monkeypatch, capsys):
+    moments = iter([0.0, 40.0, 80.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(moments))
+    progress = Progress()
+    for done in (0, 50, 100):
+        progress("index", done, 200)
+    assert capsys.readouterr().err.split("\n")[1] == "index  50/200  1.25/s, 0:02:00 left"
+
+
+def test_what_is_missing_of_a_grid_is_named(tmp_path, capsys):
+    for arguments, missing in (
+        (["-d", "brook-news"], "system"),
+        ([], "dataset and no system"),
+    ):
+        for command in (["run", "-o", str(tmp_path / "out")], ["plan"]):
+            assert main([*command, *arguments, "-q"]) == 2
+            assert f"found no {missing}; expected one or more" in capsys.readouterr().err

@@ -21,8 +21,7 @@ from weir.experiment.efficiency import efficiency
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
 from weir.measures import parse_measure
-from weir.models.checkpoints import GENERAL, _of_collection, filled_prompt
-from weir.models.encoder import as_encoder
+from weir.models.encoder import GENERAL, _of_collection, as_encoder, filled_prompt
 from weir.models.hosted import instructed
 from weir.settings import settings
 from weir.systems import Dense

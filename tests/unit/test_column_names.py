@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import weir
+from tests.unit.brooklet import write_collection, written_files
 from tests.unit.imports import imported, written
 from weir.errors import FormatError
-from weir.files.column_names import names
+from weir.files.column_names import field_names
 
 QUERY = ["Query ID", "query-id", "QUERYID", "qid", "Topic_Id", "question id"]
 DOC = ["Doc ID", "docno", "corpus-id", "chunk_id", "Passage Id", "documentId", "pid"]
@@ -50,5 +53,15 @@ def test_columns_that_could_both_be_one_are_asked_about(tmp_path, header, said):
 
 
 def test_no_name_stands_in_two_tiers_of_a_role():
-    tiers = names().roles.values()
+    tiers = field_names().roles.values()
     assert all(len(frozenset().union(*role)) == sum(map(len, role)) for role in tiers)
+
+
+def test_texts_stand_under_contents_too(tmp_path):
+    rows = [{"id": "d1", "contents": "a low dam", "url": "http://x"}, {"id": "d2", "contents": "river"}]
+    (path,) = written_files(tmp_path, corpus__jsonl="".join(json.dumps(row) + "\n" for row in rows))
+    write_collection(tmp_path / "c")
+    path.replace(tmp_path / "c" / "corpus.jsonl")
+    corpus = weir.load(tmp_path / "c").corpus
+    assert corpus.text.tolist() == ["a low dam", "river"]
+    assert corpus.field_names == ("text", "url")

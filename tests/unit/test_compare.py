@@ -10,9 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from tests.shown import shown
+from weir.api.result_set import ResultSet
+from weir.api.rows import COMPARISONS
+from weir.cli import main
 from weir.core.rounding import change, effect, probability
 from weir.core.scores import Scores
 from weir.core.strings import Ids
@@ -28,8 +33,8 @@ from weir.stats.compare import (
     verdict,
 )
 from weir.stats.power import Family, detectable, equivalence, excess_kurtosis
-from weir.stats.resampling import fewest, intervals
-from weir.stats.significance import Draws, adjusted, p_values
+from weir.stats.resampling import Draws, fewest, intervals
+from weir.stats.significance import adjusted, p_values
 
 
 def scores(*rows, names=("m",), queries=None) -> Scores:
@@ -132,6 +137,8 @@ def test_ranks_follow_from_the_verdicts(step, baseline):
     found = compared(made(5, step=step), baseline, replace(FAST, margin=0.001))
     worse = [(p.first, p.second) if p.verdict == "better" else (p.second, p.first)
              for p in found.pairs if p.verdict in ("better", "worse")]  # fmt: skip
+    if baseline is not None:  # and from what stands on both sides of the baseline
+        worse += [(low, high) for low, of in worse for other, high in worse if of == other == baseline]
     for s in found.standings:
         better_than_it = sum(s.system == low for low, _ in worse)
         assert (s.best, s.worst) == (1 + better_than_it, 5 - sum(s.system == high for _, high in worse))
@@ -189,7 +196,7 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
     unit = {n: replace(s, measures=("nDCG@10",)) for n, s in zip("ab", two, strict=True)}
     text = shown("compare", compare_scores(unit, "d"))
     assert "not separable (too few queries)" in text
-    assert "it takes 6 queries at least" in text
+    assert "6 queries could bring it below 0.05" in text
     by_t = shown("compare", compare_scores(unit, "d", method=replace(FAST, test="t")))
     assert "not even the largest difference would be found" in by_t
     assert not re.search(r"[1-9]\d*\.(?!0000)\d{4}", text.partition("difference: ")[0])
@@ -224,7 +231,7 @@ def test_a_p_value_at_the_level_is_not_below_it():
     for draws in (19, 20):  # the least p-value is 1 / (draws + 1)
         found = compared(ScoreTable("d", "m", ("a", "b"), values), method=ComparisonMethod(draws=draws))
         verdicts[draws] = (found.pairs[0].p < 0.05, found.pairs[0].verdict != "not separable")
-        assert ("it takes 20 draws at least" in shown("compare", [found])) == (draws == 19)
+        assert ("; 20 draws could bring it below 0.05" in shown("compare", [found])) == (draws == 19)
     assert verdicts == {19: (False, False), 20: (True, True)}
 
 
@@ -300,14 +307,13 @@ def test_forms():
     assert r"Dataset & System & m & a\_b \\" in latex
     assert re.search(r"data & s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ &  \\\\", latex)
     assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
-    assert latex.count("\n% ") == 3
+    assert latex.count("\n% ") == 6
     markdown = shown("compare", cs, "markdown")
     assert re.search(r"\| data \| s2 \| \*\*0\.\d{4}\*\*▲ \|  \|", markdown)
     for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):
         page = shown("compare", cs, form)
         assert page.index(cell.format("s2")) < page.index(cell.format("s2 - s0"))  # means, then pairs
         assert len(re.findall(r"(?:& |\| |<bdi>)better(?: \\\\| \||</bdi>)", page)) == 3
-    assert shown("compare", []) == "nothing to compare"
     worse = compared(made(2, step=0.2), "s1", FAST)
     assert r"\blacktriangledown" in shown("compare", [worse], "latex")
     assert "▼" in shown("compare", [worse], "markdown")
@@ -323,3 +329,59 @@ def test_numbers_as_they_are_shown():
     ]
     assert [change(v) for v in (0.01, -0.01, math.nan)] == ["+0.0100", "-0.0100", "-"]
     assert [effect(v) for v in (0.5, None)] == ["+0.50", "-"]
+
+
+def test_a_correction_of_a_test_of_all_pairs_is_refused_but_of_equivalence(capsys, tmp_path):
+    for correct in ("bonferroni", "bh"):
+        with pytest.raises(BadValue, match="tukey holds for all pairs together"):
+            ComparisonMethod("tukey", correct)
+    assert ComparisonMethod("tukey", "bonferroni", margin=0.1).correct == "bonferroni"
+    assert main(["compare", "a", "b", "c", "--test", "tukey", "--correct", "holm"]) == 2
+    assert "leave the correction out" in capsys.readouterr().err
+
+
+@given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=6))
+def test_ranks_against_a_baseline_hold_whatever_is_not_compared(outcomes):
+    """What is better than the baseline stands before what is worse than it, and no order agrees that is narrower."""
+    noise = np.random.default_rng(3).normal(0, 0.01, (len(outcomes) + 1, 40))
+    rows = noise + 0.3 * np.array([0, *outcomes])[:, None]
+    names = ("base", *(f"s{n}" for n in range(len(outcomes))))
+    found = compared(ScoreTable("data", "m", names, rows), "base", ComparisonMethod("t", "none"))
+    verdicts = {pair.second: pair.verdict for pair in found.pairs}
+    above, below, count = (*(list(verdicts.values()).count(v) for v in ("better", "worse")), len(names))
+    ranks = {
+        "better": (1, count - below - 1),
+        "worse": (above + 2, count),
+        "not separable": (1, count),
+    }
+    for one in found.standings:
+        expected = ranks[verdicts[one.system]] if one.system != "base" else (above + 1, count - below)
+        assert (one.best, one.worst) == expected
+
+
+def test_papers_tables_say_the_correction_and_what_marks_mean():
+    every = [compared(replace(made(3), measure=m), method=FAST) for m in ("m", "n")]
+    against = [compared(made(3), "s0", FAST)]
+    for form in ("latex", "markdown", "html"):
+        text = ResultSet(COMPARISONS, tuple(every)).shown(form)
+        assert "verdicts: holm, adjusted over 3 comparisons" in text
+        assert "each measure is corrected alone, not all of them together" in text
+        assert "systems that share a letter cannot be told apart" in text
+        assert "rank, by the verdicts" not in text
+        text = ResultSet(COMPARISONS, tuple(against)).shown(form)
+        assert "verdicts: holm, adjusted over 2 comparisons" in text
+        assert ("worse than s0 (" if form == "html" else "triangles: better or worse than s0") in text
+        assert "corrected alone" not in text
+    text = ResultSet(COMPARISONS, tuple(against)).to_latex()
+    assert text.startswith("% packages: booktabs, amssymb\n")
+    assert "amssymb" not in ResultSet(COMPARISONS, tuple(every)).to_latex()
+    assert "each measure is corrected alone" in shown("compare", every)
+
+
+def test_minus_signs_of_latex_are_no_hyphens():
+    down = replace(made(2), values=made(2).values[::-1])
+    text = ResultSet(COMPARISONS, (compared(down, method=FAST),)).to_latex()
+    [line] = [line for line in text.split("\n") if " - " in line]
+    pair, difference = line.split(" & ")[2:4]
+    assert pair == "s1 - s0"
+    assert re.fullmatch(r"\$-\$\d\.\d{4} \[\$-\$\d\.\d{4}, \$-\$\d\.\d{4}\]", difference)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 import weir
-from tests.unit.brooklet import write_collection
+from tests.unit.brooklet import SMALL_QRELS, SMALL_RUN, write_collection, written_files
 from tests.unit.test_imports import HEAVY, modules_after
 from weir.cli import main
 from weir.core.qrels import Qrels
@@ -70,7 +71,24 @@ def test_compare_in_python():
             weir.compare(named, QRELS)
     with pytest.raises(BadValue, match="at least two systems; found 1"):
         weir.compare(QRELS, runs[:1])
-    assert distinct_names(["a", "a"], ["x/a", "y/a"]) == ["x/a", "y/a"]
+    assert distinct_names(["a", "b", "a"], ["x/a", "b", "y/a"]) == ["x/a", "b", "y/a"]
+
+
+def test_a_baseline_is_named_as_those_are_that_can_be_scored(tmp_path, capsys, monkeypatch):
+    """One of two runs of a name is of other queries; the other one goes by the name, or by its path."""
+    monkeypatch.chdir(tmp_path)
+    weir.Qrels.of(QRELS).save("qrels.tsv")
+    for place, run in (("old", {"x": ["d1"]}), ("new", GOOD), ("new", POOR)):
+        Path(place).mkdir(exist_ok=True)
+        weir.Run.of(run).save(f"{place}/{'poor' if run is POOR else 'BM25'}.trec")
+    paths = ["old/BM25.trec", "new/BM25.trec", "new/poor.trec"]
+    for baseline in ("BM25", "new/BM25.trec", "BM25.trec"):
+        assert main(["compare", "qrels.tsv", *paths, "-m", "RR", "--baseline", baseline]) == 2
+        out, err = capsys.readouterr()
+        assert "poor - BM25" in out
+        assert err.count("left out: old/BM25.trec: ") == 1
+    assert main(["compare", "qrels.tsv", *paths, "-m", "RR", "--baseline", "old/BM25.trec"]) == 2
+    assert "the baseline 'old/BM25.trec' cannot be scored: old/BM25.trec" in capsys.readouterr().err
 
 
 def test_compare_files(files, capsys):
@@ -142,7 +160,7 @@ def test_power(files, capsys):
     write = ["power", qrels, good, poor, "-m", "RR", "-m", "P@1"]
     assert main([*write, "--effect", "0.05"]) == 0
     out = capsys.readouterr().out
-    assert "RR: 12 queries, second minus first -0.5417, standard deviation 0.1443" in out
+    assert "RR: 12 queries, poor minus good -0.5417, standard deviation 0.1443" in out
     assert re.search(r"0\.05 +\d+\.\d% +\d+\n", out)
     assert main([*write, "--json"]) == 0
     plans = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -231,3 +249,62 @@ def test_one_judged_query_is_not_enough(tmp_path, capsys):
     for command in ("compare", "power", "gate"):
         assert main([command, str(tmp_path / "q"), *runs, "-m", "RR"]) == 2
         assert "the systems share one query only" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+def test_eval_and_compare_call_a_run_alike(tmp_path, capsys):
+    qrels, run = written_files(tmp_path, q__txt=SMALL_QRELS, BM25__trec=SMALL_RUN)
+    other = tmp_path / "other.trec"
+    other.write_text(SMALL_RUN.replace("2.5", "0.5"))
+    assert main(["eval", str(qrels), str(run), "-m", "RR", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.split("\n")[0])["system"] == "BM25"
+    assert main(["compare", str(qrels), str(run), str(other), "-m", "RR"]) == 0
+    assert "BM25 " in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+def test_names_of_tests_and_effects_say_what_they_are(tmp_path, capsys):
+    assert main(["compare", "--help"]) == 0
+    assert "randomised" in capsys.readouterr().out.lower()
+    qrels, a, b = written_files(
+        tmp_path, q__txt=SMALL_QRELS, a__trec=SMALL_RUN, b__trec=SMALL_RUN.replace("2.5", "0.5")
+    )
+    assert main(["compare", str(qrels), str(a), str(b), "-m", "RR", "--long", "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert "Hedges' g" in out
+    assert "2 queries are too few for a test: however large the difference, p (permutation)" in out
+
+
+def test_a_run_that_is_left_out_is_named(tmp_path, capsys):
+    names = [
+        str(path)
+        for path in written_files(
+            tmp_path, qrels=SMALL_QRELS, a=SMALL_RUN, b=SMALL_RUN, c="01 Q0 d1 1 2.5 x\n"
+        )
+    ]
+    assert main(["compare", *names, "-m", "RR"]) == 2
+    assert (
+        f"left out: {names[-1]}: the run and the judgments have no query in common" in capsys.readouterr().err
+    )
+
+
+def test_judgments_are_called_as_their_collection_or_file(tmp_path):
+    news = weir.load("brook-news")
+    runs = {
+        name: {q: list(news.corpus.ids)[:n] for q in news.qrels.queries} for name, n in (("a", 9), ("b", 5))
+    }
+    scores = {name: weir.evaluate(news.qrels, run, "RR") for name, run in runs.items()}
+    news.qrels.save(tmp_path / "mine.tsv")
+    rows = [("system", "measure", "query", "value")]
+    rows += [
+        (name, "RR", q, value) for name, one in scores.items() for q, value in one["RR"].to_dict().items()
+    ]
+    (tmp_path / "values.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    for judged, name in (
+        *((news.qrels, "brook-news"), (news, "brook-news"), ("brook-news", "brook-news")),
+        *((weir.Qrels.load(tmp_path / "mine.tsv"), "mine.tsv"), (news.qrels.to_dict(), "the judged queries")),
+    ):
+        assert f"RR on {name} (16 queries)" in str(weir.compare(judged, runs, "RR"))
+        assert weir.gate(judged, runs["a"], runs["b"], "RR", max_drop=0.9)[0].dataset == name
+    assert "RR on brook-news" in str(weir.compare(scores))
+    assert "RR on values.csv" in str(weir.compare(tmp_path / "values.csv"))

@@ -10,13 +10,15 @@ import pytest
 
 
 def asked(**environment):
-    return subprocess.run(
+    answer = subprocess.run(
         [sys.executable, "-c", "from weir.cli import entry; entry()"],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,
-    ).stdout
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return answer.stdout
 
 
 @pytest.mark.parametrize(

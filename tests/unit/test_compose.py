@@ -19,6 +19,10 @@ from weir.experiment.results import finished_cells
 from weir.settings import settings
 from weir.systems import Context, parse_system
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*its vectors are compared by cosine:weir.errors.RankingWarning"
+)
+
 CORPUS = Corpus.of(
     {"d1": "a dam", "d2": {"title": "weir", "text": "in a river"}, "d3": "a meadow with a weir"}
 )
@@ -184,7 +188,7 @@ def test_a_function_of_pairs_re_ranks_whatever_stands_before_it():
         (lambda: weir.system(longest, version=3), "version is 3"),
         (lambda: weir.system(weir.BM25(), version="1"), "bm25 has a name and describes itself"),
         (lambda: weir.system(weir.BM25), r"give a value of it, such as BM25\(\)"),
-        (lambda: weir.system(Lengths()), r"an encoder into weir.Dense"),
+        (lambda: weir.system(object()), r"a function that encodes into weir.Dense"),
         (lambda: weir.BM25() >> weir.RM3(), "a re-ranker follows >>"),
         (lambda: weir.BM25() >> 3, "a re-ranker follows >>"),
         (lambda: weir.system(weir.Cross()), "re-ranks what a system finds"),
@@ -192,6 +196,8 @@ def test_a_function_of_pairs_re_ranks_whatever_stands_before_it():
         (lambda: weir.Dense(object()), r"expected a name of `weir list models`.*encode\(texts\)"),
         (lambda: weir.Dense(Lengths), "Lengths is a class"),
         (lambda: weir.Dense(Lengths(), pooling="cls"), "pooling does not apply to an object such as Lengths"),
+        (lambda: weir.Dense(weir.encoder(Lengths()), similarity="dot"), "similarity does not apply to .* of its own"),
+        (lambda: weir.Dense(weir.models.Encoder("minilm"), max_length=9), "max_length does not apply to .* of its own"),
         (lambda: weir.encoder(Lengths(), similarity="euclid"), "expected cosine or dot"),
         (lambda: Experiment(("brook-news",), (longest, weir.system(Held(), name="longest"))).parsed_systems(),
          "two objects are named 'longest'; give one .*weir.system"),

@@ -16,29 +16,29 @@ from weir.plugins.conform.certificate import (
     Question,
     causes,
     grade,
-    summary,
+    summarised,
     worst,
 )
 from weir.plugins.conform.oracle import (
     Case,
     MeasureName,
     OracleConventions,
-    answer,
     discounted,
+    exact_answer,
+    exact_text,
+    fraction_mean,
     in_base,
-    mean,
     orders,
     parse_name,
     quotient,
-    ranking,
     ratio,
     refusal,
-    text,
+    sorted_documents,
     total,
     value,
 )
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
-from weir.plugins.conform.vectors import Vector, questions, read, vectors, with_answers
+from weir.plugins.conform.vectors import Vector, as_questions, read, vectors, with_answers
 
 # 1 / log2(3), from tables of logarithms.
 INVERSE_LOG2_OF_3 = "0.630929753571457437099527114342760854299585640131880"
@@ -83,14 +83,14 @@ def test_other_bases_and_mixed_sums():
     assert in_base(Fraction(3), Fraction(2)) == 3
     mixed = total([Fraction(1, 2), Decimal("0.25")])
     assert mixed == Decimal("0.75")
-    assert mean([Fraction(1), Fraction(0)]) == Fraction(1, 2)
+    assert fraction_mean([Fraction(1), Fraction(0)]) == Fraction(1, 2)
     assert ratio(Decimal(1), Fraction(0)) == 0
 
 
 def test_numbers_are_written_with_thirty_digits_and_a_short_fraction():
-    assert text(Fraction(2, 3)) == {"decimal": "0.666666666666666666666666666667", "fraction": "2/3"}
-    assert set(text(Fraction(1, 7**200))) == {"decimal"}
-    assert text(value(discounted([0, 1]))) == {"decimal": INVERSE_LOG2_OF_3[:31] + "3"}
+    assert exact_text(Fraction(2, 3)) == {"decimal": "0.666666666666666666666666666667", "fraction": "2/3"}
+    assert set(exact_text(Fraction(1, 7**200))) == {"decimal"}
+    assert exact_text(value(discounted([0, 1]))) == {"decimal": INVERSE_LOG2_OF_3[:31] + "3"}
 
 
 # The oracle
@@ -110,7 +110,7 @@ def test_names_are_taken_apart():
 
 
 def test_order_of_ties():
-    assert ranking(TIED.run["q1"], OracleConventions()) == ["d2", "d10", "d1"]
+    assert sorted_documents(TIED.run["q1"], OracleConventions()) == ["d2", "d10", "d1"]
     assert len(list(orders(TIED.run["q1"], OracleConventions(ties="expected")))) == 6
     with pytest.raises(BadValue, match="orders"):
         list(orders([(str(n), 1.0) for n in range(9)], OracleConventions()))
@@ -118,7 +118,7 @@ def test_order_of_ties():
 
 def test_each_convention_of_ties_by_hand():
     found = {
-        t: answer(replace(TIED, conventions=OracleConventions(ties=t)), "RR").mean
+        t: exact_answer(replace(TIED, conventions=OracleConventions(ties=t)), "RR").mean
         for t in ("trec", "expected", "worst", "best")
     }
     assert found == {"trec": Fraction(1, 3), "expected": Fraction(11, 18), "worst": Fraction(1, 3), "best": 1}
@@ -144,13 +144,13 @@ def test_what_must_be_refused(qrels, run, reason):
     assert refusal(Case(qrels, run)) == reason
     if reason is not None:
         with pytest.raises(BadValue, match=r"query|judgments"):
-            answer(Case(qrels, run), "AP")
+            exact_answer(Case(qrels, run), "AP")
 
 
 def test_no_query_that_counts_has_no_mean():
     case = Case({"q1": [("a", 1)]}, {}, OracleConventions(missing="answered-only"))
     with pytest.raises(BadValue, match="no query counts"):
-        answer(case, "AP")
+        exact_answer(case, "AP")
 
 
 # Vectors
@@ -173,7 +173,7 @@ def test_unknown_groups_and_schemas_are_refused():
 
 
 def test_questions_hold_no_answers():
-    for question in questions(vectors(["examples", "refused"])):
+    for question in as_questions(vectors(["examples", "refused"])):
         assert "error" not in question
         assert all(set(m) == {"name", "measure", "k", "settings", "condensed"} for m in question["measures"])
 
@@ -206,7 +206,7 @@ def test_a_refusal_is_right_where_there_is_no_answer():
     (bad,) = grade(told(vector, **{"nDCG@10": ToolValue(1.63)}), [vector])
     assert (good.outcome, bad.outcome) == ("passed", "differs")
     assert bad.why == "accepts what must be refused: a score is not a finite number"
-    found = summary(told(vector), [bad])
+    found = summarised(told(vector), [bad])
     assert (found.causes[0].found, found.clean, found.asked) == ("1.63", 0, 1)
 
 
@@ -230,7 +230,7 @@ def test_the_worst_come_first():
 
 
 def says(case: Case, measure: str) -> ToolValue:
-    found = answer(case, measure)
+    found = exact_answer(case, measure)
     return ToolValue(float(found.mean), tuple((q, float(v)) for q, v in found.per_query.items()))
 
 
@@ -266,5 +266,5 @@ def test_two_conventions_at_once_are_found():
     qrels = {"q1": [("a", 3), ("b", 1), ("c", 2)], "q2": [("a", 1)]}
     case = Case(qrels, {"q1": [("a", 1.0), ("b", 1.0), ("c", 1.0)]})
     both = Case({"q1": qrels["q1"]}, {"q1": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
-    found = causes([(case, "nDCG@2", ToolValue(float(answer(both, "nDCG@2").mean)))])
+    found = causes([(case, "nDCG@2", ToolValue(float(exact_answer(both, "nDCG@2").mean)))])
     assert found == ["ties in the order of the input + unanswered queries leave the mean"]

@@ -59,7 +59,7 @@ def test_a_checkout_is_asked_as_its_users_run_it(tmp_path, capsys):
     assert found["partly-relevant-first", "RR@10"].why == "the highest grade of a query alone as relevant"
     assert found["no-relevant-document", "nDCG@10"].note.startswith("ZeroDivisionError")
     assert found["one-divisor", "RR@10"].outcome == "differs"  # whole pools hold what was not returned
-    with pytest.raises(BadValue, match=r"birco is not installed .*name its folder with --checkout"):
+    with pytest.raises(BadValue, match=r"birco is not installed .*name its folder with `checkout`"):
         ask("birco", members)
     with pytest.raises(BadValue, match=r"no evaluation/rank2metric\.py in "):
         ask("birco", members, checkout=tmp_path / "evaluation")

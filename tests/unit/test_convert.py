@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from tests.unit.brooklet import written_files
 from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.files.formats import FORMATS
+from weir.errors import FormatError
+from weir.files.formats import FORMATS, kind_of_file
 from weir.files.runs import read_qrels, read_run
 from weir.files.write import write_qrels, write_run
 
@@ -123,3 +125,39 @@ def test_columns_that_no_run_or_judgments_have_are_named_as_left_out(here, capsy
         assert capsys.readouterr().out.rstrip().endswith(f"; columns left out: {left}")
         assert main(["data", "convert", f"{source}.tsv", "again.csv", "--kind", kind]) == 0
         assert "left out" not in capsys.readouterr().out
+
+
+def test_rankings_are_lists_and_judgments_are_lists_of_what_is_relevant(tmp_path):
+    (path,) = written_files(tmp_path, r__json='{"q1": ["d2", "d1"], "q2": [["d3", 0.5]]}')
+    assert list(read_run(path).to_dict()["q1"]) == ["d2", "d1"]
+    assert read_run(path).to_dict()["q2"] == {"d3": 0.5}
+    (qrels,) = written_files(tmp_path, q__json='{"q1": ["d2", "d1"]}')
+    assert read_qrels(qrels).to_dict() == {"q1": {"d1": 1, "d2": 1}}
+    with pytest.raises(FormatError, match="`kind='run'`, in rank order, or `kind='qrels'`"):
+        kind_of_file(qrels)
+
+
+def test_whole_numbers_under_score_are_asked_about(tmp_path):
+    open_, run, lines = written_files(
+        tmp_path,
+        a__tsv="qid\tpid\tscore\n1\td\t1\n1\te\t0\n",
+        b__tsv="qid\tpid\tscore\n1\td\t1.5\n1\te\t0\n",
+        c__jsonl='{"qid": "1", "pid": "d", "score": 1}\n',
+    )
+    for path in (open_, lines):
+        with pytest.raises(
+            FormatError, match="whole numbers as scores; expected `kind='run'` or `kind='qrels'`"
+        ):
+            kind_of_file(path)
+    assert kind_of_file(run) == "run"
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    for values, kind in (([1, 0], None), ([1.5, 0.0], "run")):
+        table = arrow.table({"q_id": ["1", "1"], "doc_id": ["d", "e"], "score": values})
+        pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+        if kind is None:
+            with pytest.raises(FormatError, match="whole numbers as scores"):
+                kind_of_file(tmp_path / "t.parquet")
+        else:
+            assert kind_of_file(tmp_path / "t.parquet") == kind

@@ -8,11 +8,11 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
-from weir.api.auditing import relabel
 from weir.api.collection_notes import complete_cutoffs
 from weir.cli.main import main
 from weir.core.dangling import dangling
 from weir.core.strings import Ids
+from weir.plugins.labels.api import relabel
 
 CAUSES = [
     ({"1E+05": 1, "04. Mrz": 2}, ["1e5", "3-4"], "a spreadsheet"),

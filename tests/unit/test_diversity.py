@@ -8,7 +8,8 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.core.intents import IntentQrels, joined
+from weir.core.intents import IntentQrels
+from weir.core.judged import joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError

@@ -23,7 +23,7 @@ def test_it_says_what_is_here_and_what_to_install_for_more(capsys, monkeypatch, 
     assert facts["settings"]["WEIR_MIRROR"] == "https://***@mirror.org/"
     assert facts["extras"]["run"]["installed"]["numba"]
     assert facts["extras"]["run"]["missing"] == []
-    assert facts["extras"]["ann"]["install"] == install_command("ann")
+    assert facts["extras"]["torch"]["install"] == install_command("torch")
     assert isinstance(facts["machine"]["compiled for"], list)
     assert facts["bounds"]["a packed file"] == "200 times its size, at least 134 MB (WEIR_MAX_UNPACKED)"
     assert facts["engines"]["models in fp32"].startswith("openvino cpu fp32")

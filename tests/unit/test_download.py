@@ -7,17 +7,18 @@ import hashlib
 import http.server
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from weir.errors import BadValue, DownloadError, StoreError
+from weir.errors import BadValue, DownloadError, DownloadWarning, StoreError
 from weir.files.downloads import Patience, download
 
 DATA = os.urandom(3_000_000)
@@ -263,7 +264,6 @@ def test_a_stalling_server_is_left_for_the_next(server: Server, to: Path):
 
 
 def test_a_silent_server_is_left_in_time(to: Path):
-    import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/file.bin"
@@ -275,6 +275,27 @@ def test_a_silent_server_is_left_in_time(to: Path):
 def test_nobody_listening_is_a_line_too(to: Path):
     with pytest.raises(DownloadError, match=r"refused \(3 attempts\)"):
         download(["http://127.0.0.1:9/file.bin"], to, MD5, patience=QUICK)
+
+
+def test_a_server_whose_name_is_not_known_is_not_asked_again(to: Path, monkeypatch):
+    asked = []
+
+    def unknown(host, *_, **__):
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(DownloadError, match="the name of the server is not known here"):
+        download(["http://nowhere.invalid/file.bin"], to, MD5)
+    assert asked == ["nowhere.invalid"]
+
+
+def test_each_further_attempt_is_said(to: Path):
+    with (
+        pytest.warns(DownloadWarning, match=r"127.0.0.1:9/file.bin: .*refused; attempt 2 of 2"),
+        pytest.raises(DownloadError, match=r"\(2 attempts\)"),
+    ):
+        download(["http://127.0.0.1:9/file.bin"], to, MD5, patience=replace(QUICK, attempts=2))
 
 
 def test_a_killed_download_is_continued(server: Server, to: Path):

@@ -269,7 +269,7 @@ def test_a_shard_that_the_server_gave_up_is_told_with_what_brings_it_back(monkey
     asked = iter([{"current_state": "started"}, gave_up])
     monkeypatch.setattr(server, "call", lambda *_, **__: next(asked))
     remedy = "POST /_cluster/reroute?retry_failed=true has the server try again, or weir data drop removes it"
-    assert elasticsearch._brought_back(server, index, 2) == f"{remedy}; the server says: {details}"
+    assert elasticsearch._recovery_hint(server, index, 2) == f"{remedy}; the server says: {details}"
 
 
 @pytest.mark.parametrize(("silent", "asked"), [({"q1"}, 5), ({"q1", "q2"}, 4)])

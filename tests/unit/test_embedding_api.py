@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from email.utils import formatdate
 
@@ -11,9 +14,11 @@ import pytest
 
 from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
-from weir.errors import ServiceError
-from weir.models.hosted import PROBE, Ask, Hosted
-from weir.services.requests import Limits, Spent
+from weir.errors import BadValue, ServiceError, StoreError, UnknownName
+from weir.files.network import is_this_machine
+from weir.models.hosted import PROBE, PROVIDERS, Ask, Hosted, is_hosted
+from weir.services.requests import Bucket, Limits, Spent
+from weir.settings import settings
 
 
 @pytest.fixture
@@ -294,3 +299,390 @@ def test_nobody_there_is_one_line_and_costs_nothing(place: Place):
     with pytest.raises(ServiceError, match="Connection refused"):
         client.ask(Ask("m", ["a" * 300], "document", None), None)
     assert client.metered.spent.tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key": "AWS_SECRET_ACCESS_KEY"}, "'AWS_SECRET_ACCESS_KEY' is not sent anywhere; .*WEIR_KEY_NAME"),
+        ({"key": "COHERE_API_KEY"}, "is not sent anywhere"),
+        ({"key": "WEIR_KEY_"}, "is not sent anywhere"),
+        ({"key": "XWEIR_KEY_A"}, "is not sent anywhere"),
+        ({"key": 3}, "must name an environment variable, such as OPENAI_API_KEY"),
+        (
+            {"key": "OPENAI_API_KEY", "base": "https://example.org/v1"},
+            "OPENAI_API_KEY goes to the provider's own",
+        ),
+        (
+            {"base": "http://example.org/v1"},
+            "http is allowed for localhost only; use https",
+        ),
+        ({"base": "http://10.0.0.7:8080/v1"}, "http is allowed for localhost only"),
+        ({"base": "http://localhost.example.org/v1"}, "http is allowed for localhost only"),
+        ({"base": "http://127.0.0.1.example.org/v1"}, "http is allowed for localhost only"),
+        ({"base": "http://0.0.0.0/v1"}, "http is allowed for localhost only"),
+        ({"base": "https://example.org\\@localhost/v1"}, "base is not an address"),
+        ({"base": "https://exa\u0301mple.org/v1"}, "base is not an address"),
+        ({"base": 3}, "base is not an address"),
+    ],
+)
+def test_no_other_secret_and_no_other_way_out(given, said):
+    with pytest.raises(BadValue, match=said):
+        Hosted("openai:m", **given)
+
+
+def test_the_usual_key_a_key_for_weir_and_this_machine_are_taken():
+    Hosted("openai:m", key="OPENAI_API_KEY")
+    Hosted("voyage:m", base="https://example.org/v1", key="WEIR_KEY_MINE_2")
+    for host in ("localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "[::1]"):
+        Hosted("openai:m", base=f"http://{host}:8080/v1")
+    assert not any(map(is_this_machine, ["::", "::2", "127.1", "1270.0.0.1", "local", "", "0"]))
+
+
+def test_a_proxy_does_not_see_what_goes_to_this_machine(place: Place, monkeypatch):
+    with es.embedding_serving() as (other, manners):
+        monkeypatch.setenv("http_proxy", other)
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert np.array_equal(place.load().encode(["a"]), expected(["a"]))
+        assert manners.asked == []
+
+
+def reason(text: str):
+    """A reason phrase of the server's choice."""
+
+    def fault(handler: es.EmbeddingHandler, _: dict) -> None:
+        handler.send_response(400, text)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        reason(f"Bad key {KEY}"),
+        es.status(307, Location=f"https://example.org/?key={KEY}"),
+        es.status(403, f"no {KEY}".encode()),
+        es.status(400, {"error": {"message": f"no {KEY}", "code": KEY}}),
+        es.status(400, {"detail": [KEY]}),
+        lambda handler, _: handler.wfile.write(f"{KEY}\r\n\r\n".encode()),
+    ],
+    ids=["reason", "location", "text", "json", "detail", "status line"],
+)
+def test_a_key_that_a_server_echoes_is_masked(place: Place, fault):
+    loaded = place.ready(limits=replace(QUICK, attempts=1))
+    place.manners.faults = [fault]
+    with pytest.raises(ServiceError, match=r"\*\*\*") as caught:
+        loaded.encode(["a"])
+    assert KEY not in str(caught.value) + repr(caught.value) + repr(caught.value.__cause__)
+
+
+def endless(headers: bool):
+    """One byte every twentieth of a second, in the headers or in the body, for as long as anybody listens."""
+
+    def fault(handler: es.EmbeddingHandler, _: dict) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"X: " if headers else b"\r\n"))
+        while not handler.manners.released.wait(0.05):
+            handler.wfile.write(b" ")
+
+    return fault
+
+
+@pytest.mark.parametrize("headers", [True, False])
+def test_an_answer_that_trickles_ends_at_the_limit_for_the_whole(place: Place, headers):
+    loaded = place.ready(limits=replace(QUICK, whole=0.4))
+    place.manners.faults = [endless(headers)]
+    began = time.monotonic()
+    assert np.array_equal(loaded.encode(["a"]), expected(["a"]))
+    assert 0.3 < time.monotonic() - began < 5
+    assert loaded.client.metered.spent.retries == 1
+
+
+def flood(handler: es.EmbeddingHandler, _: dict) -> None:
+    """As many bytes as anybody takes, and how many that were."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    handler.manners.flooded = 0
+    while handler.manners.flooded < 1 << 28:
+        handler.manners.flooded += handler.wfile.write(b"[" * (1 << 16))
+
+
+def test_an_answer_is_read_up_to_a_bound_for_each_text(place: Place):
+    loaded = place.ready(limits=replace(QUICK, attempts=1))
+    place.manners.faults = [flood]
+    with pytest.raises(ServiceError, match=r"the answer has more than 79,360 bytes"):
+        loaded.encode(texts(3))  # 64 KiB, and for each text 4 KiB and 64 bytes for each of 8 numbers
+    assert place.manners.flooded < 1 << 24
+
+
+@pytest.mark.parametrize(
+    "tokens", [0, -5, 10**300, 10**4000, 1e300, float("inf"), float("nan"), "many", None, True, [1]], ids=repr
+)
+def test_a_count_of_tokens_that_is_none_is_estimated_and_never_free(place: Place, tokens):
+    loaded = place.ready()
+    before = loaded.client.metered.spent.tokens
+    place.manners.faults = [es.changed(lambda a: a.update(usage={"total_tokens": tokens}))]
+    assert np.array_equal(loaded.encode(texts(3)), expected(texts(3)))
+    assert loaded.client.metered.spent.tokens - before >= sum(len(t) // 3 + 1 for t in texts(3))
+
+
+def test_a_vector_of_zeros_is_refused_and_its_text_named(place: Place):
+    loaded = place.ready()
+    place.manners.faults = [es.changed(lambda a: a["data"][1].update(embedding=[0.0] * 8))] * 4
+    with pytest.raises(ServiceError, match="vector 2 of the answer is all zeros; its text begins 'text 1'"):
+        loaded.encode(texts(3))
+    place.manners.faults = [
+        es.changed(lambda a: a["data"][0].update(embedding=[1e-60] * 8))
+    ]  # zero as a float
+    assert np.array_equal(loaded.encode(texts(1)), expected(texts(1)))
+
+
+def test_a_refusal_names_the_model_and_the_texts_it_was_asked_for(place: Place):
+    loaded = place.ready()
+    place.manners.faults = [es.status(404, {"error": "no such model"})]
+    with pytest.raises(
+        ServiceError,
+        match=r"openai:m, asked for 3 query texts, the first the query that begins 'text 0': .*no such",
+    ):
+        loaded.encode(texts(3), "query")
+    assert PROBE not in place.manners.sent()[-3:]
+
+
+def test_the_rate_is_kept_by_waiting(place: Place):
+    loaded = place.ready("cohere:m", replace(QUICK, requests_per_minute=6.0))
+    loaded.encode(texts(96 * 3))
+    assert place.time.slept == [10.0, 10.0, 10.0]  # the probe took the first
+    assert loaded.describe()["spent"]["waited"] == 30.0
+
+
+def test_a_bucket_holds_ten_seconds_and_lends_what_is_larger():
+    time = Time()
+    bucket = Bucket(600.0, time.clock)
+    assert [bucket.take(60), bucket.take(40)] == [0.0, 0.0]
+    assert bucket.take(10) == pytest.approx(1.0)
+    assert bucket.take(300) == pytest.approx(10.0)  # waits until it is full
+    assert bucket.take(10) == pytest.approx(21.0)  # and owes the rest
+    bucket.give(10)
+    assert bucket.take(10) == 0.0
+    time.at += 3600.0
+    assert bucket.take(100) == 0.0
+    assert bucket.take(10) == pytest.approx(1.0)  # an hour's rest saves no more than it holds
+    assert Bucket(None, time.clock).take(1e9) == 0.0
+
+
+@pytest.mark.parametrize("fault", [None, es.cut])
+def test_a_budget_of_requests_counts_the_retries(place: Place, fault):
+    loaded = place.load("cohere:m", replace(QUICK, requests=3))
+    place.manners.faults = [fault]
+    blocks = []
+    with pytest.raises(
+        ServiceError,
+        match=r"the budget of 3 requests ends here: spent .* tokens in 3 requests, .*the same command to resume",
+    ):
+        blocks.extend(loaded.stream(texts(300)))
+    assert len(place.manners.asked) == 3
+    assert len(blocks) == (2 if fault is None else 1)
+
+
+def test_a_budget_of_tokens_is_used_up_to_the_last_text_that_fits(place: Place):
+    probe = len(PROBE) // 3 + 1
+    loaded = place.load("voyage:m", replace(QUICK, tokens=probe + 33))
+    found = []
+    with pytest.raises(
+        ServiceError, match=rf"budget of {probe + 33} tokens ends here: spent {probe + 32} tokens"
+    ):
+        found.extend(loaded.stream(["text"] * 100))
+    assert [len(block) for block in found] == [16]  # of 2 tokens each
+    with pytest.raises(ServiceError, match="budget of 2 tokens ends here: spent 0 tokens in 0 requests"):
+        place.load("voyage:n", replace(QUICK, tokens=2))
+
+
+def test_a_tokenizer_denser_than_estimated_is_learned_from_the_first_answer(place: Place):
+    place.manners.bill = lambda text: 4 * (len(text) // 3 + 1)
+    probe = place.manners.bill(PROBE)
+    loaded = place.load("voyage:m", replace(QUICK, tokens=probe + 80))
+    found = []
+    with pytest.raises(ServiceError, match=f"spent {probe + 80} tokens"):
+        found.extend(loaded.stream(["text"] * 100))
+    assert [len(block) for block in found] == [10]
+    place.manners.asked.clear()
+    place.load("voyage:m").encode(
+        ["x" * 150_000, "x" * 140_000]
+    )  # together 97,000 estimated, and four times that
+    assert [len(a.texts) for a in place.manners.asked] == [1, 1, 1]
+
+
+def test_a_budget_of_dollars_names_what_was_spent(place: Place):
+    loaded = place.load(limits=replace(QUICK, dollars=0.001, price=20.0))
+    loaded.encode(texts(5))
+    with pytest.raises(
+        ServiceError,
+        match=r"the budget of 0.001 dollars ends here: spent 42 tokens in 2 requests, 0.00084 dollars at 20 a million",
+    ):
+        loaded.encode(["x" * 3000])
+    assert loaded.describe()["spent"]["dollars"] == pytest.approx(0.00084)
+    with pytest.raises(BadValue, match="needs the price"):
+        Limits(dollars=1.0)
+
+
+def test_one_budget_holds_for_all_that_a_process_asks(place: Place, monkeypatch):
+    monkeypatch.setenv("WEIR_API_BUDGET", "5 requests")
+    settings.cache_clear()
+    first, second = place.load(limits=None), place.load("voyage:m", limits=None)
+    first.encode(["a"])
+    again = place.load(limits=None)
+    again.encode(["b"])  # knows the probe already
+    second.encode(["c"])
+    with pytest.raises(ServiceError, match=r"the budget of 5 requests ends here: spent .* in 5 requests"):
+        first.encode(["d"])
+    assert [len(place.manners.asked), first.client.metered.spent.requests] == [5, 5]
+    place.load().encode(["e"])  # limits of its own
+
+
+def test_limits_come_from_the_environment(monkeypatch):
+    for name, value in {
+        "BUDGET": "5 dollars, 2e6 tokens, 300 requests",
+        "PRICE": "0.02",
+        "RATE": "3000 requests",
+    }.items():
+        monkeypatch.setenv(f"WEIR_API_{name}", value)
+    settings.cache_clear()
+    found = Limits.of(settings())
+    assert (found.dollars, found.tokens, found.requests, found.price) == (5.0, 2_000_000, 300, 0.02)
+    assert (found.requests_per_minute, found.tokens_per_minute) == (3000.0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("BUDGET", "5"), ("BUDGET", "5 euros"), ("BUDGET", "0 tokens"), ("RATE", "5 dollars"), ("PRICE", "cheap"), ("PRICE", "0")],
+)  # fmt: skip
+def test_limits_that_cannot_be_read_name_their_variable(monkeypatch, name, value):
+    monkeypatch.setenv(f"WEIR_API_{name}", value)
+    settings.cache_clear()
+    with pytest.raises(BadValue, match=f"WEIR_API_{name} is '{value}'"):
+        Limits.of(settings())
+    settings.cache_clear()
+
+
+def test_the_key_is_sent_and_never_shown(place: Place, monkeypatch, tmp_path):
+    loaded = place.load()
+    loaded.encode(["a"])
+    shown = f"{loaded!r} {loaded.encoder!r} {loaded.client!r} {json.dumps(loaded.describe())}"
+    kept = "".join(p.read_text(encoding="utf-8") for p in tmp_path.rglob("*") if p.is_file())
+    assert kept
+    assert KEY not in shown + kept
+    monkeypatch.delenv("WEIR_KEY_TEST")
+    again = place.load()  # what is known needs no key
+    with pytest.raises(
+        ServiceError, match="this needs a key: put it into the environment variable WEIR_KEY_TEST"
+    ):
+        again.encode(["a"])
+    monkeypatch.setenv("WEIR_KEY_TEST", "two\nlines")
+    with pytest.raises(ServiceError, match="the key in WEIR_KEY_TEST holds characters that no key has"):
+        place.load().encode(["a"])
+
+
+def test_a_key_may_be_given_after_it_was_missed(place: Place, monkeypatch):
+    monkeypatch.delenv("WEIR_KEY_TEST")
+    with pytest.raises(ServiceError, match="this needs a key"):
+        place.load(limits=None)
+    monkeypatch.setenv("WEIR_KEY_TEST", KEY)
+    assert np.array_equal(place.load(limits=None).encode(["a"]), expected(["a"]))
+
+
+def test_processes_that_begin_together_keep_the_same_probe(place: Place):
+    place.manners.faults = [lambda handler, answer: (time.sleep(0.3), handler.reply(200, answer))]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: place.load(), range(3)))
+    assert place.manners.sent() == [PROBE]
+    assert len({loaded.probe.fingerprint for loaded in found}) == 1
+
+
+def test_a_providers_usual_key_goes_to_its_own_address_only(place: Place, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    place.load(key=None).encode(["a"])
+    assert {asked.key for asked in place.manners.asked} == {None}
+    place.manners.faults = [es.status(401)]
+    with pytest.raises(ServiceError, match="no key was sent: key='NAME' names the environment variable"):
+        place.load(key=None).encode(["a"])
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ServiceError, match="environment variable OPENAI_API_KEY"):
+        Hosted("openai:text-embedding-3-small").load()
+
+
+def test_the_identity_holds_the_model_its_dimension_and_the_probe_and_does_not_change(place: Place):
+    loaded = place.load("cohere:m", document_prompt="d: ")
+    before = loaded.identity()
+    loaded.encode(texts(3))
+    assert loaded.identity() == before == place.load("cohere:m", document_prompt="d: ").identity()
+    assert before == {
+        "model": "cohere:m", "base": place.url + "/v2", "revision": loaded.probe.fingerprint, "dimensions": 8,
+        "similarity": "dot", "normalised": False, "query": "{text}", "document": "d: {text}", "max_length": None,
+        "document type": "search_document", "query type": "search_query",
+    }  # fmt: skip
+    assert loaded.describe().items() >= before.items()
+    assert loaded.describe()["spent"]["texts"] == 4
+
+
+def test_the_probe_is_asked_for_once_in_a_process_and_a_model_that_moved_is_reported(place: Place):
+    place.load()
+    again = place.ready()
+    assert place.manners.asked == []
+    again.encode(["a"])
+    again.encode(["b"])
+    assert [len(a.texts) for a in place.manners.asked] == [1, 1, 1]
+    assert again.describe()["moved"] == 0.0
+    place.manners.model = "another"
+    moved = place.load()
+    with pytest.warns(
+        UserWarning, match="openai:m has changed since 1970-01-12: .*do not belong together; remove"
+    ):
+        moved.encode(["a"])
+    assert moved.identity() == again.identity()
+    moved.probe.path.unlink()
+    assert place.load().identity() != again.identity()
+
+
+def test_a_model_of_other_dimensions_than_before_is_refused(place: Place):
+    place.load()
+    again = place.load()
+    place.manners.faults = [es.changed(lambda _: {"data": [{"embedding": [1.0] * 9}]})]
+    with pytest.raises(ServiceError, match="now answers with 9 dimensions, on 1970-01-12 with 8; remove"):
+        again.encode(["a"])
+    again.probe.path.write_text("{", encoding="utf-8")
+    with pytest.raises(StoreError, match="remove it, and the probe is asked for anew"):
+        place.load()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model": "m"}, "expected provider:model"),
+        ({"model": "openai:"}, "expected provider:model"),
+        ({"model": "openai:m", "base": "localhost:8080"}, "base is not an address"),
+        ({"model": "openai:m", "base": "http://me:secret@host/v1"}, "base is not an address"),
+        ({"model": "openai:m", "base": "http://host/v1?key=secret"}, "base is not an address"),
+        ({"model": "openai:m", "base": "http://host:99999/v1"}, "base is not an address"),
+        ({"model": "openai:m", "similarity": "l2"}, "expected cosine or dot"),
+        ({"model": "openai:m", "dimensions": 0}, "dimensions is 0"),
+        ({"model": "openai:m", "max_length": True}, "max_length is True"),
+        ({"model": "openai:m", "query_prompt": 3}, "expected a text"),
+        ({"model": "openai:m", "key": KEY}, "must name an environment variable"),
+    ],
+)
+def test_settings_out_of_range_are_refused_without_showing_secrets(given, said):
+    with pytest.raises(BadValue, match=said) as caught:
+        Hosted(**given)
+    assert "secret" not in str(caught.value)
+
+
+def test_names_of_hosted_models_and_their_providers():
+    assert PROVIDERS.names() == ["cohere", "openai", "voyage"]
+    assert is_hosted("openai:text-embedding-3-small")
+    assert not any(
+        map(is_hosted, ["minilm", "facebook/contriever", "C:\\models\\x", "D:/models/x", "/a/b:c"])
+    )
+    with pytest.raises(UnknownName, match="no provider named 'opnai'; did you mean openai"):
+        Hosted("opnai:m")
+    value = Hosted("openai:m", base="http://localhost:8080/v1", dimensions=4)
+    assert value.arguments == (["openai:m"], {"base": "http://localhost:8080/v1", "dimensions": 4})

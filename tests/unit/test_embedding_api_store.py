@@ -23,18 +23,18 @@ from weir.models.hosted import PROBE, Hosted
 from weir.services.requests import Clock, Limits
 from weir.settings import settings
 from weir.systems.expression import parse_system
-from weir.systems.vectors.store import EncodingBlocks, StoredVectors, TextSource, VectorStore, stored
+from weir.systems.vectors.store import EncodingBlocks, RowStore, StoredRows, TextSource, encoded_rows
 
 TEXTS = [f"text {i % 240}" for i in range(300)]  # some of them twice
 CODE = "import sys; from tests.unit.test_embedding_api_store import embed; embed(sys.argv[1])"
 WAITLESS = Clock(sleep=lambda _: None)
 
 
-def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> StoredVectors:
+def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> StoredRows:
     """The vectors of the texts, by way of the store in Weir's home."""
     loaded = Hosted("cohere:m", base=base, similarity="dot").load(limits=limits or Limits(), clock=WAITLESS)
-    store = VectorStore.of(settings().home / "vectors", loaded.identity())
-    return stored(
+    store = RowStore.of(settings().home / "vectors", loaded.identity())
+    return encoded_rows(
         store, TextSource.of(Strings.of(texts)), loaded.stream, cut=EncodingBlocks(1000, whole=False)
     )
 
@@ -50,7 +50,7 @@ def server(tmp_path, monkeypatch) -> Iterator[tuple[str, es.EmbeddingManners]]:
     forget_spending()
 
 
-def right(found: StoredVectors) -> bool:
+def right(found: StoredRows) -> bool:
     wanted = np.array([es.vector_of(t) for t in TEXTS], np.float32)
     return np.array_equal(found.block(0, len(TEXTS)), wanted)
 
@@ -142,10 +142,10 @@ def test_a_batch_that_was_halved_is_kept_half_by_half(server):
 def test_an_encoder_that_gives_too_many_or_too_few_blocks_is_refused(server, tmp_path):
     rows = np.ones((2, 4), np.float32)
     texts = TextSource.of(Strings.of(["a", "b", "c"]))
-    for blocks, said in ((1, "3 texts gave 2 vectors"), (2, r"1 texts gave vectors of shape \(2, 4\)")):
-        store = VectorStore.of(tmp_path / str(blocks), {"model": "m"})
+    for blocks, said in ((1, "3 texts gave the rows of 2"), (2, "3 texts gave the rows of 4")):
+        store = RowStore.of(tmp_path / str(blocks), {"model": "m"})
         with pytest.raises(BadValue, match=said):
-            stored(store, texts, lambda _, n=blocks: iter([rows] * n))
+            encoded_rows(store, texts, lambda _, n=blocks: iter([rows] * n))
 
 
 def test_dense_names_an_api_with_its_settings(server):

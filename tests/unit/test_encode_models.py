@@ -16,12 +16,12 @@ from weir.models.checkpoints import (
     find_card,
     locate,
     read_checkpoint,
-    resolve,
     split_variant,
 )
 from weir.models.cross_encoder import CrossEncoder
-from weir.models.sparse import SparseModel, TokenWeights, read_layout
-from weir.models.t5 import MonoT5, QuestionWriter
+from weir.models.encoder import resolve
+from weir.plugins.encoders.sparse import SparseModel, TokenWeights, read_layout
+from weir.plugins.encoders.t5 import MonoT5, QuestionWriter
 from weir.systems import ColBERT
 
 

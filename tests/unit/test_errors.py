@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+import weir.measures
 from weir import errors
-from weir.errors import FormatError, MissingExtra, UnknownName, WeirError, require
+from weir.cli.main import COMMANDS
+from weir.errors import FormatError, MissingExtra, UnknownName, WeirError, nearest_names, require
 from weir.registry import Registry
 from weir.settings import settings
 
@@ -35,6 +37,18 @@ def test_unknown_name_suggests_whatever_the_case():
     assert "did you mean nDCG" in str(UnknownName("measure", "NGCD", ["nDCG", "AP"]))
     assert "known: AP, nDCG" in str(UnknownName("measure", "zzz", ["nDCG", "AP"]))
     assert "none is known" in str(UnknownName("measure", "zzz", []))
+
+
+def test_a_slip_of_the_keyboard_is_near_and_a_stranger_is_not():
+    known = [*COMMANDS, *weir.measures.MEASURES, "scifact", "minilm-cross", "lucene-english", "k1", "b"]
+    for name in (one for one in known if len(one) > 2):
+        slips = {name[:n] + name[n + 1 :] for n in range(len(name))}
+        slips |= {name[:n] + name[n] + name[n:] for n in range(len(name))}
+        slips |= {name[:n] + name[n + 1 : n + 2] + name[n] + name[n + 2 :] for n in range(len(name) - 1)}
+        assert {slip for slip in slips if name not in nearest_names(slip, known, len(known))} == set()
+    strangers = ["foo", "hello", "xyzzy", "c", "10"]
+    assert [nearest_names(one, known) for one in strangers] == [[]] * len(strangers)
+    assert nearest_names("k2", known) == ["k1"]
 
 
 def test_missing_extra_says_what_to_install():

@@ -17,7 +17,8 @@ from weir.core.query_metadata import QueryGroups, QueryWeights
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
 from weir.files.query_files import read_weights
-from weir.labels.estimates import (
+from weir.measures import MEASURES, parse_measure
+from weir.plugins.labels.estimates import (
     ESTIMABLE,
     SUMS,
     QueryVariances,
@@ -26,8 +27,7 @@ from weir.labels.estimates import (
     estimated_scores,
     next_queries,
 )
-from weir.labels.sampling import SampleDesign
-from weir.measures import MEASURES, parse_measure
+from weir.plugins.labels.sampling import SampleDesign
 
 RNG = np.random.default_rng(2)
 NAMES = [f"q{i}" for i in range(200)]

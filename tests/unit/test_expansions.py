@@ -9,8 +9,8 @@ from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, RankingWarning, StoreError
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells, index_cost
+from weir.plugins.encoders.expansions import read_questions
 from weir.systems import parse_system
-from weir.systems.lexical.expansions import read_questions
 from weir.systems.protocol import Context
 
 DOCUMENTS = {"d1": "a low dam", "d2": "knead the dough", "d3": ""}

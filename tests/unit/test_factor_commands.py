@@ -55,7 +55,7 @@ def test_the_command_and_python_say_the_same(folder, capsys):
     assert "too few queries" not in long
     of_few = [one for one in found.items if one.measure == "RR"]
     few = [replace(one, count=6, geometric=True) for one in of_few]
-    assert "too few queries for a verdict on so many effects: brook-news; --factors NAMES" in shown(
+    assert "too few queries for a verdict on so many effects: brook-news; name fewer factors" in shown(
         "factors", few
     )
     assert "differences are those of logarithms" in shown("factors", few)

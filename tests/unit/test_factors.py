@@ -17,8 +17,7 @@ from weir.stats.factors import (
     randomised_p,
     variance_shares,
 )
-from weir.stats.intervals import bounds, simultaneous_bounds, two_level_bounds
-from weir.stats.significance import Draws
+from weir.stats.resampling import Draws, bounds, simultaneous_bounds, two_level_bounds
 
 FAST = ComparisonMethod(draws=2_000)
 

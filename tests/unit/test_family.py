@@ -12,7 +12,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.measures import AP, RBP, Measure, condensed, nDCG, parse_measure, score_run
-from weir.measures.library.arithmetic import place, product_before, sum_until
+from weir.measures.library.arithmetic import place_in_query, product_before, sum_until
 from weir.measures.measure import without_unjudged
 
 
@@ -228,7 +228,7 @@ def test_a_grade_beyond_the_scale_is_refused_whether_found_or_not(name):
 def test_sums_and_products_stay_within_their_query():
     query = np.array([0, 0, 0, 2, 2, 5], np.int32)
     values = np.array([1e300, 1.0, 2.0, 3.0, 4.0, 0.5])
-    assert place(query).tolist() == [0, 1, 2, 0, 1, 0]
+    assert place_in_query(query).tolist() == [0, 1, 2, 0, 1, 0]
     assert sum_until(query, values).tolist() == [1e300, 1e300, 1e300, 3.0, 7.0, 0.5]
     assert product_before(query, values).tolist() == [1.0, 1e300, 1e300, 1.0, 3.0, 1.0]
     assert values.tolist() == [1e300, 1.0, 2.0, 3.0, 4.0, 0.5]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
+import re
 import subprocess
 import sys
+import typing
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,10 +18,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+import weir
 from tests.strategies import judgments, rankings
+from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS
+from weir.core import frames
+from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadRanking, BadValue, FormatError
+from weir.core.scores import MeasureScores, Row, Scores
+from weir.errors import BadRanking, BadValue, FormatError, WeirError
 from weir.files.frames import qrels_from, run_from
 from weir.files.write import write_qrels, write_run
 
@@ -250,3 +260,75 @@ def test_no_frame_library_is_imported():
         "assert not {'pandas', 'polars', 'pyarrow', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "holder", [weir.Run, weir.Qrels, IntentQrels, Scores, MeasureScores, weir.ResultSet, weir.Benchmark]
+)
+def test_the_type_of_a_frame_follows_from_the_library_that_is_named(holder):
+    stubs = typing.get_overloads(holder.to_frame)
+    named = [stub.__annotations__["library"] for stub in stubs]
+    assert named == [f"Literal['{library}']" for library in frames.FRAMES]
+    assert [stub.__annotations__["return"] for stub in stubs] == ["PandasFrame", "PolarsFrame", "ArrowTable"]
+
+
+def test_a_missing_identifier_has_its_row():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"query_id": ["q1", None], "doc_id": ["a", "b"], "relevance": [1, 1]}
+    )
+    with pytest.raises(
+        WeirError, match=r"column query_id holds \w+, first (nan|None) in row 2; expected text"
+    ):
+        weir.evaluate(frame, {"q1": {"a": 1.0}})
+
+
+def test_a_frame_is_no_dict_of_rankings():
+    frame = pytest.importorskip("pandas").DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "score": [1.0]})
+    with pytest.raises(WeirError, match=r"found DataFrame as the rankings; expected \{query: "):
+        weir.Run.of(frame)
+    with pytest.raises(WeirError, match="found DataFrame as the judgments"):
+        weir.Qrels.of(frame)
+    with pytest.raises(WeirError, match="scores is of type Run; expected a Scores"):
+        weir.abstention({"q1": {"d1": 1}}, weir.Run.of({"q1": {"d1": 1.0}}))
+
+
+SOURCE = Path(weir.__file__).parent
+
+
+def test_every_result_with_rows_becomes_a_frame():
+    """A class that shows tables and notes; what was converted is one sentence."""
+    lacking = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            body = node.body if isinstance(node, ast.ClassDef) and not node.bases else []
+            names = {getattr(one, "name", "") for one in body}
+            names |= {ast.unparse(one.targets[0]) for one in body if isinstance(one, ast.Assign)}
+            if {"tables", "notes"} <= names and "to_frame" not in names:
+                lacking.add(node.name)
+    assert lacking == {"Conversion"}
+
+
+def test_reports_citations_and_groups_are_frames_of_their_rows(tmp_path):
+    weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10", "RR"], out=tmp_path)
+    rows = weir.results(tmp_path).to_frame()
+    for library in ("pandas", "polars", "arrow"):
+        assert len(weir.report(tmp_path, audit=False).to_frame(library)) == len(rows) == 4
+    cited = weir.cite(tmp_path).to_frame()
+    assert {"key", "cited_for", "title", "year"} <= set(cited.columns)
+    assert len(cited) == len(weir.cite(tmp_path).works)
+    scores = weir.evaluate(QRELS, RUN, "RR")
+    grouped = scores.by({"q1": "odd", "q2": "even"}).to_frame()
+    assert grouped.to_dict("list") == {"group": ["even", "odd"], "query": ["q2", "q1"], "RR": [0.5, 0.5]}
+
+
+def test_every_column_is_explained(tmp_path):
+    """On the page for Python, as a frame and CSV have them."""
+    page = (SOURCE.parents[1] / "docs" / "python.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"`(\w+)`", page.partition("## Columns")[2].partition("\n## ")[0]))
+    weir.benchmark(["brook-news", "brook-facts"], ["bm25", "rm3"], ["nDCG@10"], out=tmp_path)
+    news = sorted((tmp_path / "brook-news").glob("*-*"))
+    for result in (
+        *(weir.results(tmp_path), weir.compare(tmp_path), weir.gate(tmp_path, tmp_path), weir.diff(*news)),
+        ResultSet(ROWS, (Row(**dict.fromkeys(Row.__dataclass_fields__, 1)),)),
+    ):
+        assert set(result.columns()) - explained == set(), result.kind

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+import weir
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.algorithms import algorithm
 from weir.datasets.load import load
-from weir.errors import BadValue, StoreError, StoreWarning
+from weir.errors import BadValue, StoreError, StoreWarning, WeirError
 from weir.experiment.experiment import Experiment
 from weir.systems import SYSTEMS, Fused, parse_system
 from weir.systems.fusion import fuse
@@ -143,3 +144,9 @@ def test_killed_between_parts_the_same_command_continues(tmp_path):
     assert stamps.items() <= finished_files(tmp_path / "a").items()
     assert rows == grid.execute(tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_a_name_in_a_fusion_of_objects_is_told_where_to_go():
+    with pytest.raises(WeirError, match=r"'bm25' is not a system; a name goes into weir\.system"):
+        weir.rrf("bm25", weir.RM3())
+    assert str(weir.rrf(weir.system("bm25"), weir.RM3())) == "rrf(bm25, rm3)"

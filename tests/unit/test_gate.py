@@ -207,7 +207,7 @@ def test_sides_of_other_judgments_are_refused_or_compared_on_common_queries(tmp_
             ("Q", "A", "A", "--by", "prefix:+"),
             "--by prefix:+: no query identifier has '+' in it; one is 'pay_0'",
         ),
-        (("--save", "b.tsv", "A"), "--save takes judgments and a run, or one results folder"),
+        (("--save", "b.tsv", "A"), "a baseline is of judgments and a run, or of one results folder"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, monkeypatch, capsys, sides, said):

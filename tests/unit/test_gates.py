@@ -43,9 +43,46 @@ def test_constants_without_a_quantity_and_silent_raises_are_breaches():
     assert not list(gates.docstring_breaches("weir.cli.x", tree))
 
 
+def test_a_method_is_documented_where_it_stands_or_in_a_protocol():
+    protocol = ast.parse('class Searcher(Protocol):\n    def search(self): \n        """Return a run."""\n')
+    tree = ast.parse(
+        "class Mine:\n    def search(self): ...\n    def other(self): ...\n    def _own(self): ...\n"
+    )
+    known = gates.protocol_methods([protocol, tree])
+    assert list(gates.method_breaches("weir.x", tree, known)) == [
+        "weir.x.Mine.other has no docstring, nor has it one in a protocol"
+    ]
+
+
 def test_files_are_opened_for_writing_in_one_place():
     source = gates.SOURCE / "api" / "x.py"
     for text in ("path.open('wb')", "open(path, 'a')", "path.write_text('')", "os.fdopen(n, 'r+b')"):
         assert len(list(gates.writer_breaches(source, ast.parse(text)))) == 1
     for text in ("path.open('rb')", "write_text(path, '')", "open(path)"):
         assert not list(gates.writer_breaches(source, ast.parse(text)))
+
+
+def test_no_pickle_no_eval_no_shell():
+    modules = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
+    calls = {"eval", "exec", "compile", "__import__"}
+    writer = (
+        ROOT / "src" / "weir" / "plugins" / "conform" / "adapters" / "birco.py"
+    )  # BIRCO's own program reads pickles
+    for path in sorted((ROOT / "src" / "weir").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "pickle"
+            ):
+                assert (path, node.attr) == (writer, "dumps")
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = {a.name.split(".")[0] for a in node.names} | {
+                    str(getattr(node, "module", "")).split(".")[0]
+                }
+                assert not names & modules or (path, names & modules) == (writer, {"pickle"}), path
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in calls, f"{path}:{node.lineno}"
+            if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "shell"):
+                assert isinstance(node.value, ast.Constant), path
+                assert node.value.value is False, path

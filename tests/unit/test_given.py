@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,7 +15,9 @@ import weir
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadRanking, BadValue, RankingWarning
+from weir.core.strings import Ids
+from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
+from weir.measures import score_run
 
 QRELS = {"q1": {"d2": 1, "d4": 1}, "q2": {"d1": 1}}
 RANKED = {"q1": ["d1", "d2", "d3"], "q2": ["d3", "d1"]}
@@ -123,3 +127,137 @@ def test_judgments_as_scores_behind_rankings_as_lists_are_said():
         RankingWarning, match="the judgments are lists and the scores of the run look like grades"
     ):
         weir.evaluate({"q1": ["a", "b"]}, {"q1": {"a": 1, "b": 0}}, ["RR"])
+
+
+@pytest.mark.parametrize("documents", [[{"id": "d1", "text": "a"}], "d1"])
+def test_documents_and_queries_of_another_shape_are_one_line(documents):
+    with pytest.raises(WeirError, match=r"found (list|str) as the documents; expected \{identifier: text"):
+        weir.Dataset.of(corpus=documents, queries={"q": "a"}, qrels={"q": ["d1"]}, name="mine")
+    with pytest.raises(WeirError, match="as the queries; expected"):
+        weir.Dataset.of(corpus={"d1": "a"}, queries=documents, qrels={"q": ["d1"]}, name="mine")
+
+
+GRADES = [
+    (0, None),
+    (-1, None),
+    (-(2**14), None),
+    (2**14, None),
+    (2.0, None),
+    (np.float32(3), None),
+    (np.int64(3), None),
+    (True, None),
+    (np.bool_(False), None),
+    (0.5, None),
+    (1e-3, None),
+    (float("nan"), "finite number"),
+    (float("inf"), "finite number"),
+    ("1", "finite number"),
+    ("relevant", "finite number"),
+    (None, "finite number"),
+    ([1], "finite number"),
+    (2**14 + 1, "beyond"),
+    (1e300, "beyond"),
+    (10**400, "beyond"),
+    (-(10**400), "beyond"),
+]
+
+
+@pytest.mark.parametrize(("grade", "refused"), GRADES, ids=lambda v: repr(v)[:20])
+def test_every_grade_is_taken_or_refused_by_name(grade, refused):
+    if refused:
+        with pytest.raises(BadValue, match=f"query 'q', document 'd': .*{refused}"):
+            Qrels.of({"q": {"d": grade}})
+        return
+    qrels = Qrels.of({"q": {"d": grade, "e": 1, "dangling": 1}})
+    assert qrels.to_dict()["q"]["d"] == grade
+    scores = score_run(qrels, Run.of({"q": {"d": 2.0, "e": 1.0}}), ["nDCG@10", "AP", "RR", "P@3", "Judged@5"])
+    assert np.isfinite(scores.values).all()
+
+
+SCORES = [
+    (float("nan"), "finite"),
+    (float("inf"), "finite"),
+    (float("-inf"), "finite"),
+    (None, "finite"),
+    ("1.5", "number"),
+    (b"1", "number"),
+    ([1.0], "number"),
+    ({}, "number"),
+    (1j, "number"),
+    (10**400, "number"),
+]
+
+
+@pytest.mark.parametrize(("score", "message"), SCORES, ids=lambda v: repr(v)[:20])
+def test_scores_that_are_no_finite_numbers_are_refused(score, message):
+    with pytest.raises(BadRanking, match=message):
+        Run.of({"q": {"d": score}})
+
+
+@pytest.mark.parametrize("score", [1, True, np.float32(1), np.int8(1), -0.0, 1e308, 5e-324, 2**70])
+def test_scores_that_are_numbers_are_taken(score):
+    assert Run.of({"q": {"d": score}}).to_dict() == {"q": {"d": float(score)}}
+
+
+def test_a_duplicate_document_is_refused_by_name():
+    queries, docs = Ids.of(["first", "second"]), Ids.of(["a", "b"])
+    with pytest.raises(BadRanking, match="query 'second' ranks document 'a' twice"):
+        Run.from_columns(
+            queries,
+            docs,
+            np.array([0, 1, 1, 1]),
+            np.array([0, 0, 1, 0], np.int32),
+            np.array([1.0, 3.0, 2.0, 1.0]),
+        )
+    with pytest.raises(BadRanking, match="query 'q' ranks document '1' twice"):
+        Run.of({"q": {1: 1.0, "1": 2.0}})  # two keys of a dict, one identifier
+
+
+def test_what_is_empty_or_of_another_shape():
+    for nothing in ({}, {"q": {}}):
+        with pytest.raises(BadValue, match="no query"):
+            score_run(Qrels.of(nothing), Run.of({"q": {"d": 1.0}}))
+    for none in ({}, {"q": {}}, {"other": {"d": 1.0}}):
+        scores = score_run(
+            Qrels.of({"q": {"d": 1}}), Run.of(none), ["nDCG@10", "AP", "RR", "P@3", "Judged@5"]
+        )
+        assert not scores.values.any()
+        assert not scores.answered.any()
+        assert scores.tied == 0.0
+    with pytest.raises(BadRanking, match="query 'q': found str"):
+        Run.of({"q": "d"})
+    with pytest.raises(BadValue, match="query 'q': found str"):
+        Qrels.of({"q": "d"})
+    with pytest.raises(BadValue, match="no measure"):
+        score_run(Qrels.of({"q": {"d": 1}}), Run.of({}), [])
+    with pytest.raises(BadValue, match="gain='exp' with a grade of 501"):
+        score_run(Qrels.of({"q": {"d": 501}}), Run.of({"q": {"d": 1.0}}), ["nDCG(gain='exp')"])
+
+
+ODD = [
+    "1",
+    "01",
+    "1.0",
+    "-5",
+    "a b",
+    "é",
+    "http://example.org/a?b=c#d",
+    "a\tb",
+    " ",
+    "\u2028",
+    "'",
+    '"',
+    "\\n",
+]
+
+
+def test_odd_identifiers_stay_apart_and_come_back():
+    run = {q: {d: float(i) for i, d in enumerate(ODD)} for q in ODD}
+    qrels = {q: {d: 1 if d == q else 0 for d in ODD} for q in ODD}
+    made = Run.of(run)
+    assert made.to_dict() == run
+    assert Qrels.of(qrels).to_dict() == qrels
+    assert json.loads(json.dumps(made.to_dict())) == run
+    values = score_run(Qrels.of(qrels), made, ["RR"]).values[0]
+    assert values.tolist() == [1 / (len(ODD) - i) for i in range(len(ODD))]
+    assert all(q not in row for q, row in made.without_self().to_dict().items())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.labels.panel import judge_prompt, read_grade, speaks_to_the_judge, verdict_form
-from weir.models.prompts import FilledPrompt
-from weir.models.verdicts import ChatReply
+from weir.plugins.llm.panel import judge_prompt, read_grade, speaks_to_the_judge, verdict_form
+from weir.plugins.llm.prompts import FilledPrompt
+from weir.plugins.llm.verdicts import ChatReply
 
 NUMBERS = [
     ("2", 2, "ok"),
@@ -84,7 +84,9 @@ def test_a_prompt_that_is_sent_as_published_is_read_strictly_and_called_unsigned
         found = read_grade(ChatReply(said, finish), verdict_form(prompt, ""), prompt.scale, (passage,))
         return found.grade, found.kind
 
-    assert prompt.template.filled({"query": "q", "passage": "p"}, "") == FilledPrompt("You judge.", "q p", "")
+    assert prompt.template.filled_prompt({"query": "q", "passage": "p"}, "") == FilledPrompt(
+        "You judge.", "q p", ""
+    )
     assert read("It is of weirs.\n##final score: B") == (1, "unsigned")
     assert read("**Final score: c**") == (0, "unsigned")
     assert read("It is of weirs.\n##final score: A") == (None, "missing")  # the passage says just that

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from weir.api.rows import grid_tables, grids_marked
+from weir.core.colours import STYLES
 from weir.core.scores import Row
 from weir.core.short_names import short_names
-from weir.core.tables import STYLES, columns, display_width, written
+from weir.core.tables import columns, display_width, tables_as_text
 from weir.stats.compare import ScoreTable, compared
 
 BERT = 'dense("sentence-transformers/all-MiniLM-L6-v2", dtype="bf16")'
@@ -27,7 +28,7 @@ def rows(datasets=DATASETS, systems=SYSTEMS, measures=("nDCG@10",)):
 
 
 def shown(grid, form="text", width=None, colour=False):
-    return written(grids_marked([grid], width), form, width, colour)
+    return tables_as_text(grids_marked([grid]), form, width, colour)
 
 
 def widest(text):
@@ -40,7 +41,7 @@ def widest(text):
 def test_no_line_is_wider_than_the_terminal(width, systems, datasets):
     names = [f"{SYSTEMS[i % 5]} >> cross(depth={i + 1})" for i in range(systems)]
     grid = grid_tables(rows([f"collection-{i}" for i in range(datasets)], names, ("nDCG@10", "R@100")))
-    text = written(grids_marked(grid, width), "text", width)
+    text = tables_as_text(grids_marked(grid), "text", width)
     assert widest(text) <= width
     for one in (f"0.{4000 + 100 * d + 10 * s}" for d in range(datasets) for s in range(systems)):
         assert one in text  # nothing is left out
@@ -145,7 +146,7 @@ def test_short_names_are_what_differs():
 
 
 def test_full_names_stand_below_once():
-    text = written(grids_marked(grid_tables(rows(measures=("nDCG@10", "AP")))), "text")
+    text = tables_as_text(grids_marked(grid_tables(rows(measures=("nDCG@10", "AP")))), "text")
     assert text.count(f"all-MiniLM-L6-v2: {BERT}") == 1
 
 
@@ -194,7 +195,7 @@ def test_markdown_latex_and_html_escape_names():
     ):
         assert "\x1b[31m" not in text
     page = Tables()
-    page.feed(written(grids_marked(grid_tables(rows(["one|two", "three"], evil))), "html"))
+    page.feed(tables_as_text(grids_marked(grid_tables(rows(["one|two", "three"], evil))), "html"))
     assert [row[0] for row in page.rows[1:]] == [*evil[:4], r"x\x1b[31m\n"]
 
 

@@ -20,8 +20,8 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.labels.hole_study import hole_study
 from weir.measures import parse_measure
+from weir.plugins.labels.hole_study import hole_study
 
 QUERIES = [f"q{n}" for n in range(4)]
 DOCS = [f"d{n}" for n in range(8)]
@@ -154,7 +154,7 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
     model.mkdir()
     Qrels.of({q: {"b": 1, "c": 0} for q in "qr"}).labelled("llm:m").save(model / "labels.tsv")
     capsys.readouterr()
-    options = ["--human", str(sheet), "--model", str(model)]
+    options = ["--human-labels", str(sheet), "--model-labels", str(model)]
     assert main(["labels", "holes", *targets, "--model-labels", str(model)]) == 0
     out, err = capsys.readouterr()
     assert "relevant by the model" in out

@@ -228,6 +228,7 @@ def test_a_device_is_no_file(qrels, device, capsys):
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 @pytest.mark.parametrize("size", [lines.LINE_BYTES - 1, lines.LINE_BYTES, lines.LINE_BYTES + 1])
+@pytest.mark.filterwarnings("ignore:.*which do not overlap")
 @pytest.mark.parametrize("before", [0, 1, 100_000])
 def test_the_bound_of_a_line_is_exact_wherever_it_stands(tmp_path, engine, size, before):
     row = b"q1 Q0 d1 1 2.5 "

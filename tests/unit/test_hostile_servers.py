@@ -22,14 +22,14 @@ from tests.unit.remote_place import CORPUS, queries
 from tests.unit.test_http_system import VALUES
 from weir.errors import WeirError
 from weir.files.downloads import Address, Patience, download, hub_revision
-from weir.models.chat import ChatModel, ChatPrompt, cached_chat
 from weir.models.hosted import Hosted
+from weir.plugins.llm.chat import ChatModel, ChatPrompt, cached_chat
+from weir.plugins.servers.endpoint import Http
+from weir.plugins.servers.service_reranker import ServiceReranker
 from weir.services.answers import ServiceUsage
 from weir.services.requests import Limits, paid
 from weir.settings import settings
 from weir.systems import parse_system
-from weir.systems.remote.endpoint import Http
-from weir.systems.rerank.service_reranker import ServiceReranker
 
 SECONDS = 0.4  # that one answer may take
 PATIENT = (

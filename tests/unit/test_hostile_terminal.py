@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 import weir as library
 from tests.unit.brooklet import write_collection
-from weir.api.rows import Display, rows_shown
+from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS
 from weir.cli import main
 from weir.core.scores import Row
 from weir.core.tables import cell_text, csv_cell, csv_text, markdown_escaped
@@ -70,7 +71,7 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     latex = long_table([row]).latex()
     assert r"\textless{}b\textgreater{}\textbackslash{}" in latex
     assert "\x1b" not in latex
-    cells = rows_shown([row], Display("csv")).split("\n")[-1]
+    cells = ResultSet(ROWS, (row,)).shown("csv").split("\n")[-1]
     assert ",'=cmd|" in cells
     assert "-0.5" in cells.split(",")
 
@@ -293,7 +294,7 @@ def test_what_nobody_expected_in_a_thread_is_one_line_and_a_report(tmp_path, hom
 
     (tmp_path / "q").write_text(QRELS)
     (tmp_path / "r").write_text(RUN)
-    monkeypatch.setattr("weir.api.rows.rows_shown", formatted)
+    monkeypatch.setattr("weir.api.result_set.ResultSet.shown", formatted)
     hook = threading.excepthook
     assert main(["eval", str(tmp_path / "q"), str(tmp_path / "r"), "-m", "RR"]) == 70
     (report,) = (home / "reports").iterdir()

@@ -19,16 +19,16 @@ from tests.unit.model_servers import changed, cut, hang, reset
 from tests.unit.remote_place import CORPUS, answer, expected, queries
 from weir.cli import main
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
-from weir.systems import parse_system
-from weir.systems.remote.endpoint import (
+from weir.plugins.servers.endpoint import (
     ABSENT,
     Http,
     JsonPath,
-    filled,
+    filled_json,
     filled_path,
     read_template,
     template_names,
 )
+from weir.systems import parse_system
 
 VALUES = {
     "elasticsearch": 'index = "shop"\nfields = ["title^2", "body"]',
@@ -54,6 +54,48 @@ def described(folder: Path, name: str, url: str, more: str = QUICK) -> str:
     text = f'extends = "{name}"\nurl = "{url}"\n{more}\n[values]\n{VALUES[name]}\n'
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+RESCORED = """
+[body]
+size = "{size}"
+query.multi_match = {query = "{query}", fields = "{fields}"}
+rescore = {window_size = 4, query = {rescore_query = {match = {title = "{query}"}}}}
+"""
+
+
+def test_stages_before_the_last_are_asked_for(tmp_path):
+    """What a server finds and what it rescores are stages of a funnel; the first phase is a system of its own."""
+    [(query, found)] = expected(["river"], 10).items()
+    names = list(found)
+    dataset = weir.Dataset.of(
+        {d: f"text of {d}" for d in CORPUS.ids}, {query: "river"}, {query: {names[0]: 1}}
+    )
+    with ss.searching("elasticsearch") as (url, manners):
+        file = described(tmp_path, "elasticsearch", url, QUICK + RESCORED)
+        whole = Http(file, version="1")
+        [funnel] = weir.funnel(dataset, whole, weir.FunnelRules(k=3))
+        assert [(one.name, one.left, one.lost) for one in funnel.stages] == [
+            ("first phase", 1, 0),
+            (str(whole), 1, 0),
+            ("first 3", 0, 1),
+        ]
+        assert funnel.whole[-1].losses[0].ranks == (1, 4)
+        assert not manners.wrong
+        first = parse_system(f'http("{file}", version="1", stage="first phase")')
+        assert list(first.index(dataset.corpus).search(dataset.queries, 3).to_dict()[query]) == names[:3]
+        assert (first.describe() == whole.describe(), first.earlier_stages()) == (False, ())
+        with pytest.raises(UnknownName, match="no stage of this server named 'last'"):
+            Http(file, stage="last").describe()
+        plain = Http(described(tmp_path, "elasticsearch", url))
+        assert plain.earlier_stages() == ()
+
+
+@pytest.mark.parametrize("paths", ['"body.rescore"', "[]", "[1]", '["headers.x"]', '["body"]'])
+def test_stages_that_leave_out_nothing_are_refused(tmp_path, paths):
+    file = described(tmp_path, "elasticsearch", "http://127.0.0.1:1", f'[stages]\n"first phase" = {paths}\n')
+    with pytest.raises(FormatError, match=r"stages\.first phase is"):
+        read_template(Path(file))
 
 
 def test_every_template_is_tried():
@@ -325,7 +367,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
         file = described(tmp_path, "elasticsearch", url)
         script = (
             "from tests.unit.remote_place import CORPUS, queries\n"
-            "from weir.systems.remote.endpoint import Http\n"
+            "from weir.plugins.servers.endpoint import Http\n"
             f"texts = ['text %d' % n for n in range(400)]\n"
             f"Http({file!r}, version='1').index(CORPUS).search(queries(texts), 5)\n"
         )
@@ -404,9 +446,9 @@ def test_values_go_into_the_tree_and_never_into_its_syntax():
         "after": "{cursor}",
         "t": "{k} of {query}",
     }
-    assert filled(tree, values) == {"q": 'a"}], {k}', "n": [3], "f": ["x", "y"], "t": '3 of a"}], {k}'}
-    assert filled("{query|json}", values) == '"a\\"}], {k}"'
-    assert filled("{query|lucene}", {"query": "NOT a:b AND (c)"}) == r"\NOT a\:b \AND \(c\)"
+    assert filled_json(tree, values) == {"q": 'a"}], {k}', "n": [3], "f": ["x", "y"], "t": '3 of a"}], {k}'}
+    assert filled_json("{query|json}", values) == '"a\\"}], {k}"'
+    assert filled_json("{query|lucene}", {"query": "NOT a:b AND (c)"}) == r"\NOT a\:b \AND \(c\)"
     assert filled_path("/{query}/x", {"query": "../a b?&/"}) == "/..%2Fa%20b%3F%26%2F/x"
 
 

@@ -10,7 +10,7 @@ from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts
 from weir.systems.lexical.inversion import index_in_files, work_files
-from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
+from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top_documents
 
 
 def postings(n_docs, n_terms):
@@ -39,8 +39,8 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     assert opened.impacts.columns is not None
     np.testing.assert_array_equal(opened.impacts.columns.values, columns.values)
     asked = np.array([0, 20, 30]), np.arange(30, dtype=np.int32), np.linspace(0.1, 2, 30).astype(np.float32)
-    expected = top(ImpactIndex(plain, (), order), *asked, 50)
-    found = top(opened, *asked, 50)
+    expected = top_documents(ImpactIndex(plain, (), order), *asked, 50)
+    found = top_documents(opened, *asked, 50)
     for name in ("ptr", "doc", "score"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 

@@ -138,7 +138,7 @@ def test_judgments_by_words_take_documents(tmp_path):
     (tmp_path / "mine" / "corpus.jsonl").write_text(DOCUMENTS)
     report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine")
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
-    assert "add --words all or --words any" in report.files[0]["refused_rows"][0]["reason"]
+    assert "add `words='all'` or `words='any'`" in report.files[0]["refused_rows"][0]["reason"]
     imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="any"))
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}, R: {"b": 1}}
     report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="all"))
@@ -177,7 +177,7 @@ def test_a_file_named_by_a_split_holds_that_split(tmp_path):
 def test_fields_that_nobody_knows_are_named(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "must_cite": ["a"]}))
     assert report.files[0]["notes"] == [
-        "queries alone: no known field names documents (must_cite); --columns relevant=NAME says which does"
+        "queries alone: no known field names documents (must_cite); `columns='relevant=NAME'` says which does"
     ]
     imported(
         tmp_path,
@@ -326,7 +326,7 @@ def test_yaml_and_parquet_without_their_packages_name_the_extra(tmp_path, monkey
     path = files(tmp_path, g_yaml="- {query: red shoes, relevant: [a]}\n")[0]
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(
-        WeirError, match=r"needs 'yaml', which is not installed; pip install .*\[yaml\]'"
+        WeirError, match=r"needs 'yaml', which is not installed; pip install .*\[import-sources\]'"
     ) as caught:
         import_files([path], tmp_path / "out")
     assert isinstance(caught.value, (MissingExtra, BadValue))
@@ -425,7 +425,7 @@ def test_judges_who_disagree(tmp_path, judges, grade):
     assert report.files[0]["refused_rows"] == [
         {
             "where": "line 2",
-            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; --judges max, min, mean or majority",
+            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; `judges='max'`, min, mean or majority",
         }
     ]
     imported(tmp_path, "j.csv", table, choices=Choices(judges=judges))
@@ -470,3 +470,16 @@ def test_lists_of_documents_for_a_query_are_joined_over_files(tmp_path):
     import_files([tmp_path / "g.jsonl", tmp_path / "exclude.txt"], tmp_path / "out")
     [query] = map(json.loads, (tmp_path / "out" / "queries.jsonl").read_text().splitlines())
     assert query["metadata"]["excluded"] == ["d2", "d3", "d4"]
+
+
+def test_values_that_are_identifiers_of_another_file_are_identifiers(tmp_path):
+    """Roles by evidence; a blank grade among others is unjudged, said with a count and no loss."""
+    queries, judged = tmp_path / "queries.csv", tmp_path / "judged.csv"
+    queries.write_text("id,query\n1,boots\n2,red dress\n3,usb c\n")
+    judged.write_text("query,document,relevant\n1,p1,1\n2,p4,\n3,p9,0\n")
+    for number, files in enumerate(([queries, judged], [judged, queries])):
+        report = import_files(files, tmp_path / f"mine{number}")
+        assert "rows without a grade, which are unjudged: 1" in str(report)
+        mine = weir.load(tmp_path / f"mine{number}")
+        assert mine.qrels.to_dict() == {"1": {"p1": 1}, "3": {"p9": 0}}
+        assert dict(zip(mine.all_queries.ids, mine.all_queries.text, strict=True))["2"] == "red dress"

@@ -217,7 +217,7 @@ def test_an_import_that_loses_more_than_a_tenth_writes_nothing_and_a_smaller_los
 
 def test_an_identifier_beside_a_query_and_the_text_of_a_document_is_asked_about(tmp_path):
     table = "query,document,id,label\nred shoes,a weir is a low dam,c1,1\nred shoes,boil it for six minutes,c2,0\n"
-    said = "id could be the identifier of the query or of the document; choose one, as in --columns query_id=id or"
+    said = "id could be the identifier of the query or of the document; choose one, as in `columns='query_id=id'` or"
     with pytest.raises(BadValue, match=said):
         imported(tmp_path, "pairs.csv", table)
     imported(tmp_path, "pairs.csv", table, columns={"doc": "id", "text": "document"})

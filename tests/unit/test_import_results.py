@@ -91,7 +91,7 @@ def test_responses_of_engines_are_rankings_of_queries_that_they_do_not_name(tmp_
 def test_scores_of_retrieval_never_become_grades(tmp_path, capsys):
     path = tmp_path / "atlas.json"
     path.write_text(json.dumps(ATLAS))
-    with pytest.raises(BadValue, match=r"columns retrieved=NAME"):
+    with pytest.raises(BadValue, match=r"columns='retrieved=NAME'"):
         weir.import_files(path, tmp_path / "out", {"relevant": "ctxs"})
     odd = tmp_path / "odd.json"
     odd.write_text(json.dumps([{"question": "flood", "found": [{"id": "d2", "score": 0.5}]}]))

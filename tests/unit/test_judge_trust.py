@@ -13,8 +13,9 @@ import weir
 from tests.unit.judge_place import PASSAGES, RUN, judging, lines, unjudged
 from weir.cli import main
 from weir.files.label_files import read_labels
-from weir.labels.judge import families_of, family_warnings
-from weir.labels.judge_report import probed
+from weir.models.families import families_of
+from weir.plugins.llm.judge import family_warnings
+from weir.plugins.llm.judge_report import JUDGE_REPORTS, probed
 
 
 def test_answers_without_a_grade_label_nothing(judge_server, judge_pool, tmp_path):
@@ -149,7 +150,7 @@ def test_a_judge_of_one_grade_tells_nothing_apart(judge_server, judge_pool, tmp_
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels")
     assert report.warnings == ("all 24 pairs have the grade 1: the judge does not separate them",)
     assert report.consistency.kappa != report.consistency.kappa  # NaN: there is no chance to agree by
-    assert "kappa undefined, as all labels are one" in repr(weir.ResultSet("judge", (report,)))
+    assert "kappa undefined, as all labels are one" in repr(weir.ResultSet(JUDGE_REPORTS, (report,)))
 
 
 def test_a_judge_of_the_systems_family_is_a_warning(judge_server, judged_place, tmp_path):

@@ -66,9 +66,7 @@ def test_words_are_labels_where_everybody_means_the_same_and_else_are_told(tmp_p
     path = table(tmp_path / "words.tsv", ("qid", "docid", "verdict"), rows)
     assert read_labels(path).to_dict() == HELD
     path = table(tmp_path / "more.tsv", ("qid", "docid", "verdict"), [*rows, ("q2", "d4", "Partly relevant")])
-    with pytest.raises(
-        FormatError, match=r"line 6: found 'Partly relevant' .* --label-grade 'Partly relevant=1'"
-    ):
+    with pytest.raises(FormatError, match=r"line 6: found 'Partly relevant' .* `words='Partly relevant=1'`"):
         read_labels(path)
     told = parse_words(["partly relevant=0.5"])
     assert read_labels(path, told).to_dict()["q2"] == {"d1": 0, "d4": 0.5}

@@ -18,8 +18,8 @@ from tests.neural.conftest import WORDS, sentence_transformer, write_tokenizer  
 from weir.errors import BadValue, MissingExtra, StoreError  # noqa: E402 - behind the skip
 from weir.models import Encoder  # noqa: E402 - behind the skip
 from weir.models.cross_encoder import CrossEncoder  # noqa: E402 - behind the skip
-from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
-from weir.models.sparse import SparseEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.late import LateEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.sparse import SparseEncoder  # noqa: E402 - behind the skip
 
 V, H, LAYERS, HEADS, F, P = 64, 48, 3, 4, 96, 80
 CONFIG = {

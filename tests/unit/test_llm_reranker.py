@@ -23,9 +23,9 @@ from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, RankingWarning, ServiceError
 from weir.experiment.experiment import Experiment
+from weir.plugins.llm.rerank import METHODS, windows
 from weir.services.requests import Limits, paid
 from weir.systems import BM25, Context, parse_system
-from weir.systems.rerank.llm_methods import METHODS, windows
 from weir.systems.rerank.reranking import SCORE_STEP
 
 KEY = "sk-very-secret-0123456789"
@@ -293,9 +293,7 @@ def test_a_prompt_longer_than_the_context_names_the_remedy(server):
     size = "request (15304 tokens) exceeds the available context size (4096 tokens), try increasing it"
     error = {"code": 400, "message": size, "type": "exceed_context_size_error", "n_ctx": 4096}
     manners.faults = [status(400, {"error": error})]
-    with pytest.raises(
-        ServiceError, match=r"1 of 8 .*4096 tokens.*max_length \(--max-length\) cuts documents"
-    ):
+    with pytest.raises(ServiceError, match=r"1 of 8 .*4096 tokens.*`max_length` cuts documents"):
         ranked(f'bm25 >> llm("score", model="{url}/v1#m", depth=4)')
 
 

@@ -17,7 +17,7 @@ from tests.unit.model_servers import chat_serving, grade_of, signed, token_of, v
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.models.chat import ChatModel, answers_about
+from weir.plugins.llm.chat import ChatModel, answers_about
 from weir.services.answers import ServiceUsage, answer_store
 
 DOCUMENTS = {f"d{n:02}": ("", f"river weir {n} " + "dam " * (n % 5)) for n in range(12)}
@@ -74,7 +74,7 @@ def test_every_prompt_of_a_query_is_shown_as_it_was_asked(made, capsys, method):
     text = dataset.queries.to_dict()[query]
     own = [user for user in asked if f"Search: {text}\n" in user]
     count = len(manners.asked)
-    code, out, _ = said(capsys, "llm", folder, "--trace", query, "--json")
+    code, out, _ = said(capsys, "study", "llm", folder, "--trace", query, "--json")
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
     assert len(manners.asked) == count
@@ -110,31 +110,33 @@ def test_the_table_is_of_the_records(made, capsys):
     assert sum(use.verdicts.values()) == use.answers
     assert use.verdicts["missing"] > use.cut == 0
     assert use.tokens == 13 * use.answers
-    code, out, _ = said(capsys, "llm", folder)
+    code, out, _ = said(capsys, "study", "llm", folder)
     assert code == 0
     head, _, line = out.rstrip("\n").split("\n")
     assert head.split()[:6] == ["dataset", "system", "model", "answers", "ok", "missing"]
     assert str(use.verdicts["missing"]) in line
     assert out.rstrip("\n") == repr(weir.llm_use(folder))
-    assert json.loads(said(capsys, "llm", folder, "--json", "-s", name)[1])["verdicts"] == use.verdicts
-    assert "no language model was asked" in said(capsys, "llm", folder, "-s", "bm25")[2]
+    assert (
+        json.loads(said(capsys, "study", "llm", folder, "--json", "-s", name)[1])["verdicts"] == use.verdicts
+    )
+    assert "no language model was asked" in said(capsys, "study", "llm", folder, "-s", "bm25")[2]
     assert weir.llm_use(folder, "bm25").items == ()
     every = weir.llm_trace(folder, system=name)
     counted = Counter(exchange.verdict for one in every for exchange in one.exchanges)
     assert counted == use.verdicts
     assert {one.query for one in every} == {"q1", "q2", "q3", "d4"}
-    code, out, _ = said(capsys, "llm", folder, "--verdict", "missing", "--json")
+    code, out, _ = said(capsys, "study", "llm", folder, "--verdict", "missing", "--json")
     unclear = [json.loads(line) for line in out.splitlines()]
     assert len(unclear) == use.verdicts["missing"]
     assert all("weir 3 " in one["user_text"] and one["value"] == "" for one in unclear)
-    text = said(capsys, "llm", folder, "--verdict", "missing", "--trace", "q1")[1]
+    text = said(capsys, "study", "llm", folder, "--verdict", "missing", "--trace", "q1")[1]
     [number] = [one["number"] for one in unclear if one["query"] == "q1"]
     assert f"{number} of {len(DOCUMENTS)}: missing" in text
     assert (
         "no answer is refused or duplicate"
-        in said(capsys, "llm", folder, "--verdict", "refused", "--verdict", "duplicate")[2]
+        in said(capsys, "study", "llm", folder, "--verdict", "refused", "--verdict", "duplicate")[2]
     )
-    assert said(capsys, "llm", folder, "--verdict", "refuse")[0] == 2
+    assert said(capsys, "study", "llm", folder, "--verdict", "refuse")[0] == 2
 
 
 def test_a_trace_needs_no_key_and_waits_for_nobody(made, capsys, monkeypatch):
@@ -144,7 +146,7 @@ def test_a_trace_needs_no_key_and_waits_for_nobody(made, capsys, monkeypatch):
     weir.settings.settings.cache_clear()
     address = re.search(r'model="([^"]+)"', name)[1]
     with answer_store(*answers_about(ChatModel(address))):  # as a run that goes on holds it
-        code, out, _ = said(capsys, "llm", folder, "--trace", "q1")
+        code, out, _ = said(capsys, "study", "llm", folder, "--trace", "q1")
     assert code == 0
     assert out.count("ok ") == 2
     assert ServiceUsage("").tokens == 0
@@ -167,7 +169,7 @@ def test_what_is_not_kept_is_said_and_what_follows_from_it_is_not_guessed(made, 
     [one] = weir.llm_trace(folder, "q1", listwise)
     assert [(e.verdict, e.answer) for e in one.exchanges] == [("not kept here", None)]
     assert not one.whole
-    text = said(capsys, "llm", folder, "--trace", "q1", "-s", listwise)[1]
+    text = said(capsys, "study", "llm", folder, "--trace", "q1", "-s", listwise)[1]
     assert "1 of 1: not kept here" in text
     assert text.rstrip().endswith("what was asked next follows from answers that are not kept here")
     assert len(manners.asked) == len(set(manners.prompts()))
@@ -179,7 +181,7 @@ def test_a_terminal_gets_wrapped_lines_without_control_characters(made, capsys, 
     manners.signs, manners.say = False, lambda _, user: f"{odd}\n{token_of(user)}: 7/10"
     folder, _ = run('bm25 >> llm("score", model="URL/v1#m", depth=1, max_tokens=900)')
     monkeypatch.setenv("COLUMNS", "60")
-    _, out, _ = said(capsys, "llm", folder, "--trace", "q1")
+    _, out, _ = said(capsys, "study", "llm", folder, "--trace", "q1")
     assert max(map(len, out.split("\n"))) <= 60
     assert "Seven \\x1b[2J \\u202eand so on" in out
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", out)
@@ -200,7 +202,7 @@ def test_what_cannot_be_traced_is_one_line(made, tmp_path, monkeypatch):
     with pytest.raises(UnknownName, match="no system among these results"):
         weir.llm_trace(folder, "q1", "rm3")
     own.write_text(own.read_text().replace("{query} ", "Search: {query} "))
-    from weir.models.prompts import prompt_template
+    from weir.plugins.llm.prompts import prompt_template
 
     prompt_template.cache_clear()
     with pytest.raises(BadValue, match=r"prompts.1.version was \w+ when it was made and is \w+ now"):
@@ -243,6 +245,6 @@ def test_a_trace_names_documents_and_those_that_speak_to_the_model(made, capsys)
     assert sorted(one.exchanges[0].documents) == ["a", "b", "c"]
     shown = re.findall(r"<passage>\n(.*?)\n</passage>", one.exchanges[0].user_text)
     assert shown == [traps[document] for document in one.exchanges[0].documents]
-    out = said(capsys, "llm", folder, "--trace", "q1")[1]
+    out = said(capsys, "study", "llm", folder, "--trace", "q1")[1]
     assert "about   " + ", ".join(one.exchanges[0].documents) in out
     assert out.rstrip().endswith("the model is spoken to by: b")

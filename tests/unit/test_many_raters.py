@@ -192,12 +192,12 @@ def test_one_file_of_several_raters_is_compared_with_itself(tmp_path, capsys):
     path = tmp_path / "both.tsv"
     rows = [f"q{i // 3}\td{i}\t{i % 3}\t{i % 2}\t{min(i, 2)}" for i in range(12)]
     path.write_text("\n".join(["qid\tdocid\thuman\tgpt\tllama", *rows]) + "\n", encoding="utf-8")
-    assert main(["labels", "agree", str(path), "--by-query"]) == 0
+    assert main(["labels", "agree", str(path), "--per-query"]) == 0
     text = capsys.readouterr().out
     assert repr(weir.labels.agree(path)) in text
     assert repr(weir.labels.rater_agreement(path)) in text
     assert "human and gpt" in text
-    assert main(["labels", "agree", str(path), "--by-query", "--json"]) == 0
+    assert main(["labels", "agree", str(path), "--per-query", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line.get("second") for line in lines] == ["gpt", "llama", None]
     assert len(lines[0]["by_query"]) == 4

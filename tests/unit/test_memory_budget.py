@@ -18,12 +18,19 @@ from weir.errors import BadValue
 from weir.files import text_files
 from weir.files.label_files import read_labels
 from weir.files.runs import read_qrels, read_run
+from weir.plugins.encoders.maxsim_search import require_memory_for
 from weir.settings import half_of_memory, memory_budget, size_of
 from weir.systems import parse_system
 from weir.systems.vectors import store
-from weir.systems.vectors.journal import alone
-from weir.systems.vectors.maxsim_search import require_memory_for
-from weir.systems.vectors.store import EncodingBlocks, TextSource, VectorStore, encoded_in_memory, stored
+from weir.systems.vectors.journal import locked_store
+from weir.systems.vectors.store import (
+    Codec,
+    EncodingBlocks,
+    RowStore,
+    TextSource,
+    encoded_in_memory,
+    encoded_rows,
+)
 
 MEMINFO = "MemTotal:       16000000 kB\nMemFree: 1 kB\n"
 
@@ -132,15 +139,15 @@ def test_vectors_that_memory_does_not_hold_are_refused_before_they_are_made(tmp_
     monkeypatch.setenv("WEIR_MAX_RAM", "2M")
     message = r'keeping 400 vectors in memory as fp32 needs about .*; store="int8" takes fewer bytes; WEIR_MAX_RAM raises'
     with pytest.raises(BadValue, match=message):
-        encoded_in_memory("fp32", texts, encode, None, EncodingBlocks(10))
+        encoded_in_memory(Codec("fp32"), texts, encode, None, EncodingBlocks(10))
     assert len(made) == 10
-    assert len(encoded_in_memory("int8", texts, encode, None, EncodingBlocks(10))) == 400
+    assert len(encoded_in_memory(Codec("int8"), texts, encode, None, EncodingBlocks(10))) == 400
     monkeypatch.setenv("WEIR_MAX_RAM", "1M")
     monkeypatch.setattr(store, "LOOKED_UP_BYTES", 1 << 12)
     made.clear()
     for begin in (
-        lambda: encoded_in_memory("int8", texts, encode, None, EncodingBlocks(10)),
-        lambda: stored(VectorStore.of(tmp_path, {"model": "m"}), texts, encode),
+        lambda: encoded_in_memory(Codec("int8"), texts, encode, None, EncodingBlocks(10)),
+        lambda: encoded_rows(RowStore.of(tmp_path, {"model": "m"}), texts, encode),
     ):
         with pytest.raises(BadValue, match="looking up the vectors of 400 texts"):
             begin()
@@ -162,11 +169,11 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from weir.systems.vectors.exact_search import search
-from weir.systems.vectors.store import StoredVectors, VectorStore
+from weir.systems.vectors.store import StoredRows, RowStore
 
-vectors = VectorStore.of(Path(sys.argv[1]), {"model": "m"}, "int8")
+vectors = RowStore.of(Path(sys.argv[1]), {"model": "m"}, "int8")
 queries = np.random.default_rng(1).standard_normal((40, 64), dtype=np.float32)
-small = StoredVectors(vectors.snapshot(), np.arange(2000))
+small = StoredRows(vectors.snapshot(), np.arange(2000))
 search(small, queries, 10)  # what is compiled is loaded
 if sys.argv[2] != "0":
     size = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize:"))) << 10
@@ -174,8 +181,8 @@ if sys.argv[2] != "0":
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 snapshot = vectors.snapshot()
 if sys.argv[3] == "whole":
-    StoredVectors(snapshot, np.arange(len(snapshot.texts))).values
-answers = search(StoredVectors(snapshot, np.arange(len(snapshot.texts))), queries, 10)
+    StoredRows(snapshot, np.arange(len(snapshot.texts))).values
+answers = search(StoredRows(snapshot, np.arange(len(snapshot.texts))), queries, 10)
 print(answers.doc.tolist(), answers.score.tolist())
 """
 
@@ -185,9 +192,9 @@ print(answers.doc.tolist(), answers.score.tolist())
 def test_a_store_is_searched_under_ulimit(tmp_path):
     """20 MB of bytes are mapped, and searched in less memory than the 77 MB of their floats."""
     count, rng = 300_000, np.random.default_rng(0)
-    vectors = VectorStore.of(tmp_path, {"model": "m"}, "int8")
+    vectors = RowStore.of(tmp_path, {"model": "m"}, "int8")
     numbers = np.arange(count, dtype=np.uint64)
-    with alone(vectors.folder):
+    with locked_store(vectors.folder):
         vectors.add(np.stack([numbers, numbers], axis=1), rng.standard_normal((count, 64), dtype=np.float32))
 
     def run(limit: int, way: str = "streamed") -> subprocess.CompletedProcess[str]:
@@ -215,3 +222,77 @@ def test_what_lacks_addresses_is_refused_before_it_is_loaded():
         "take a smaller one, or raise it",
         done.stderr,
     )
+
+
+SCORED = """
+import sys
+from pathlib import Path
+import numpy as np
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Ids, Strings
+from weir.measures import score_run
+queries, hits, size = 10_000, 1_000, 200_000
+docs = Ids(Strings.of(f"d{i}" for i in range(size)))
+asked = Ids(Strings.of(f"q{i}" for i in range(queries)))
+start = (np.arange(queries, dtype=np.int32) * 7919) % size
+doc = ((start[:, None] + 7 * np.arange(hits, dtype=np.int32)) % size).astype(np.int32)
+judged = doc[:, ::50].ravel().copy()
+qrels = Qrels.from_columns(
+    asked, docs, np.repeat(np.arange(queries, dtype=np.int32), 20), judged, np.arange(len(judged)) % 4
+)
+score = np.tile(np.linspace(1, 0, hits), queries)
+run = Run.from_columns(asked, docs, np.repeat(np.arange(queries, dtype=np.int32), hits), doc.ravel(), score)
+scores = score_run(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
+assert scores.of("Judged@10").tolist() == [0.1] * queries
+assert "numba" not in sys.modules
+# Not ru_maxrss: a process inherits that from the one that started it.
+lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_ten_million_hits_are_scored_in_half_a_gigabyte_without_compiling():
+    done = subprocess.run([sys.executable, "-c", SCORED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) / 1024 < 500
+
+
+STORED = """
+import sys
+from pathlib import Path
+import numpy as np
+from weir.systems.vectors.exact_search import search
+from weir.systems.vectors.journal import locked_store
+from weir.systems.vectors.store import RowStore, StoredRows
+
+def memory(key):
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(key))) / 1024
+
+store, rng = RowStore.of(Path(sys.argv[1]), {"model": "m"}, sys.argv[2]), np.random.default_rng(8)
+with locked_store(store.folder):
+    for start in range(0, 160_000, 20_000):
+        numbers = np.arange(start, start + 20_000, dtype=np.uint64)
+        store.add(np.stack([numbers, numbers], axis=1), rng.standard_normal((20_000, 384), dtype=np.float32))
+vectors = StoredRows(store.snapshot(check=False), np.arange(160_000))
+queries = rng.standard_normal((50, 384), dtype=np.float32)
+few = StoredRows(vectors.snapshot, np.arange(5000))
+for asked in (queries, queries[:2]):
+    search(few, asked, 100)  # compiles
+vectors.release()
+for asked in (queries, queries[:2]):
+    before = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    search(vectors, asked, 1000)
+    print(memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "int8", "binary"])
+def test_exact_search_takes_memory_for_blocks_and_not_for_the_vectors(tmp_path, dtype):
+    """Of 234 MB of float32; a million vectors are in benchmarks/."""
+    command = [sys.executable, "-c", STORED, str(tmp_path), dtype]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert all(float(line) < 140 for line in done.stdout.split()), done.stdout

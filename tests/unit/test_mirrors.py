@@ -133,7 +133,8 @@ def test_a_run_fetches_what_is_not_here_where_it_may(hosts, capsys, home, monkey
     told = capsys.readouterr().err.rstrip("\n")
     assert (
         told
-        == "weir: scifact is not on this machine; get it with: weir data fetch scifact (0.0 MB), or weir run --fetch"
+        == "weir: scifact is not on this machine; get it with: weir data fetch scifact (0.0 MB), or weir run --fetch; "
+        "in Python weir.fetch('scifact')"
     )
     assert hub.paths() == []
     monkeypatch.setenv("WEIR_MIRROR", f"{hub.url}/datasets/zips/resolve/main")

@@ -9,8 +9,11 @@ import sys
 
 import pytest
 
+import weir
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.models.sparse import SparseEncoder
+from weir.measures import parse_measure
+from weir.plugins.encoders.learned_sparse import sparta, splade, unicoil
+from weir.plugins.encoders.sparse import SparseEncoder
 from weir.systems import (
     BM25,
     RERANKERS,
@@ -26,7 +29,6 @@ from weir.systems import (
     usage,
 )
 from weir.systems.fusion import METHODS
-from weir.systems.learned_sparse import sparta, splade, unicoil
 
 PLAIN = [
     # bm25, rm3 and the grammar
@@ -123,6 +125,7 @@ EQUAL = [
         parse_system("wsum(bm25(), rm3(bm25), weights=[1.0, 2.0])"),
     ),
     ("dense", Dense("minilm")),
+    ("dense", weir.systems.dense("minilm")),
     ("dense", Dense(store="fp32")),
     ("colbert", ColBERT("colbert")),
     ("colbert", ColBERT(candidates="auto")),
@@ -433,3 +436,14 @@ assert "weir.plugins.servers.elasticsearch" not in sys.modules
 def test_every_registered_name_stands_in_the_lists_of_names():
     for registry, names in ((SYSTEMS, system_names), (RERANKERS, reranker_names)):
         assert [name for name in dir(names) if registry.get(name) is not getattr(names, name)] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["nDCG@10,RR", "RR,nDCG@10", "nDCG(gain='exp')@10, P(rel=2)@5", "condensed(AP,RR)"]
+)
+def test_measures_in_one_text_are_told_apart(text):
+    with pytest.raises(
+        BadValue,
+        match="is not a measure; expected such as nDCG@10, each by itself: `measures=\\['nDCG@10', 'RR'\\]`",
+    ):
+        parse_measure(text)

@@ -11,7 +11,9 @@ import pytest
 import weir
 from tests.unit.brooklet import write_collection
 from weir.api import progress
+from weir.api.rows import COMPARISONS
 from weir.core.strings import Ids
+from weir.core.tables import table_of
 from weir.stats.compare import compared, table
 
 nbformat = pytest.importorskip("nbformat", reason="needs the `slow` extra (nbclient)")
@@ -31,9 +33,12 @@ def outputs(tmp_path_factory) -> list[list[Any]]:
         "weir.audits('results')",
         "ds = weir.load('c')\nfirst, second = (weir.Run.load(p) for p in sorted(__import__('pathlib').Path('results').rglob('run.trec')))\n"
         "weir.power(ds.qrels, first, second)",
+        "def tried():\n    weir.benchmark('c', ['bm52'], ['nDCG@10'])\ntried()",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=120, allow_errors=True, resources={"metadata": {"path": str(folder)}}
+    ).execute()
     return [cell.outputs for cell in notebook.cells]
 
 
@@ -69,13 +74,36 @@ def test_results_are_tables(outputs):
     efficiency = html(outputs[2])
     assert efficiency.count("<tr>") == 3
     assert "queries/s" in efficiency
-    comparison, audit, power = (html(one) for one in outputs[3:])
+    comparison, audit, power = (html(one) for one in outputs[3:6])
     for column in ("difference", "adjusted", "won/lost/tied", "verdict"):
         assert f"<bdi>{column}</bdi>" in comparison
     assert "<bdi>severity</bdi>" in audit
     assert audit.count("<tr>") > 3
-    assert "it takes 6 queries at least" in power
+    assert "6 queries could bring it below 0.05" in power
     assert all("<pre" not in one for one in (efficiency, comparison, audit, power))
+
+
+def test_a_mistake_shows_the_lines_of_the_cell_and_one_sentence(outputs):
+    [error] = outputs[6]
+    lines = error.traceback
+    assert lines[-1] == "UnknownName: no system named 'bm52'; did you mean bm25 or bm25f?"
+    assert [line.strip() for line in lines if "weir.benchmark" in line or line.strip() == "tried()"] == [
+        "tried()",
+        "weir.benchmark('c', ['bm52'], ['nDCG@10'])",
+    ]
+    assert len(lines) < 10
+    assert not any("weir/" in line for line in lines)
+
+
+def test_an_error_of_ones_own_system_keeps_its_lines():
+    def broken(queries, k):
+        raise KeyError("no-such-field")
+
+    with pytest.raises(weir.WeirError) as refusal:
+        weir.benchmark("brook-news", [broken], ["nDCG@10"])
+    shown = "\n".join(refusal.value._render_traceback_())
+    assert 'raise KeyError("no-such-field")' in shown
+    assert "src/weir" not in shown
 
 
 def test_a_comparison_of_many_collections_is_a_grid_and_its_pairs_are_folded():
@@ -89,13 +117,64 @@ def test_a_comparison_of_many_collections_is_a_grid_and_its_pairs_are_folded():
         for system, step in (("a", 2), ("b", 3))
     }
     tables = [table(d, "RR", {s: grid[d, s] for s in ("a", "b")}) for d in ("one", "two", "three")]
-    shown = weir.ResultSet("compare", tuple(map(compared, tables)))._repr_html_()
-    above, folded = shown.split("<details>")
+    shown = weir.ResultSet(COMPARISONS, tuple(map(compared, tables)))._repr_html_()
+    above, pairs, notes = shown.split("<details>")
     assert above.count("<table") == 1
-    assert above.count("<tr>") == 4  # the head, and each dataset
-    assert "<summary>3 pairs, each with its verdict</summary>" in folded
-    assert folded.count("<tr>") == 4
-    assert "<details>" not in weir.ResultSet("compare", (compared(tables[0]),))._repr_html_()
+    assert above.count("<tr>") == 3  # the head, and each system
+    assert "bold: the best of its dataset" in above
+    assert "systems that share a letter" in above
+    assert "<summary>3 pairs, each with its verdict</summary>" in pairs
+    assert pairs.count("<tr>") == 4
+    assert "<summary>how the numbers were made</summary>" in notes
+    assert "rank, by the verdicts" not in shown  # no rank is shown
+    against = weir.ResultSet(COMPARISONS, tuple(compared(one, "b") for one in tables))._repr_html_()
+    assert "<bdi>b (baseline)</bdi>" in against
+    assert "▲ better, ▼ worse than b" in against
+    one = weir.ResultSet(COMPARISONS, (compared(tables[0]),))._repr_html_()
+    assert one.count("<details>") == 1  # of how the numbers were made
+
+
+def test_a_difference_of_two_runs_unfolds_the_documents_that_moved():
+    qrels = {f"q{n}": {"d": 1, "e": 2} for n in range(12)}
+    runs = [{q: [*others, "d"] for q in qrels} for others in ((), ("x", "y"))]
+    moves = weir.diff(qrels, *runs)
+    assert moves._repr_html_().count("<details><summary><bdi>q") == 10
+    assert "rank 1 -&gt; 3  d (grade 1)" in moves._repr_html_()
+    frame = moves.to_frame("pandas")
+    assert frame["query"].nunique() == len(frame) == 12
+    assert frame["difference"].tolist() == (frame["after"] - frame["before"]).tolist()
+    assert set(frame["outcome"]) == {"lost"}
+
+
+def test_frames_begin_with_what_is_compared(tmp_path):
+    out = tmp_path / "results"
+    table = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"], out=out)
+    pairs = table.compare(baseline="bm25").to_frame("pandas")
+    first = ["dataset", "group", "measure", "first", "second", "difference", "low", "high", "p", "adjusted"]
+    assert list(pairs)[:11] == [*first, "verdict"]
+    assert list(pairs)[-3:] == ["test", "correction", "level"]
+    assert (pairs["first"][0], pairs["second"][0], pairs["verdict"][0]) == ("bm25", "rm3", "better")
+    assert list(weir.verify(out).to_frame("pandas")) == ["folder", "kind", "name", "status"]
+    assert set(weir.verify(out).to_frame("pandas")["status"]) == {"sound"}
+    rows = weir.results(out).to_frame("pandas")
+    assert list(rows)[:6] == ["dataset", "measure", "system", "mean", "low", "high"]
+    assert not rows.isna().all().any()
+
+
+def test_what_differences_could_be_found_names_the_runs():
+    news = weir.load("brook-news")
+    runs = [system.index(news.corpus).search(news.queries, 100) for system in (weir.BM25(), weir.RM3())]
+    plans = weir.power(news.qrels, *runs, effects=[0.1])
+    assert [one.measure for one in plans] == ["nDCG@10", "R@100"]
+    assert "rm3 minus bm25" in repr(plans)
+    assert list(plans.to_frame("pandas"))[:6] == [
+        "measure",
+        "first",
+        "second",
+        "difference",
+        "effect",
+        "power",
+    ]
 
 
 def test_large_values_print_ten_lines_at_most():
@@ -113,3 +192,61 @@ def test_large_values_print_ten_lines_at_most():
 def test_a_ranking_shows_four_digits():
     run = weir.Run.of({"q": {"d": 0.4564799368, "e": 12.0}})
     assert re.findall(r"<bdi>([\d.]+)</bdi>", run._repr_html_()) == ["1", "12.0000", "2", "0.4565"]
+
+
+def test_a_benchmark_is_compared_and_drawn():
+    table = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"])
+    assert weir.compare(table, baseline="bm25") == table.compare(baseline="bm25")
+    assert repr(table.charts()).count("<Intervals: ") == len(table.charts()) == 2
+    assert "<svg" in table.plot()._repr_html_()
+    assert repr(table.tables()[0]) == table.tables()[0].text()
+    assert table.tables()[0]._repr_html_() == table.tables()[0].html()
+    with pytest.raises(weir.WeirError, match='out="results/"'):
+        weir.diff(table, table)
+    with pytest.raises(weir.WeirError, match='out="results/"'):
+        weir.compare(table, by="topic")
+
+
+def test_a_comparison_of_one_collection_shows_what_its_text_does():
+    """Means with their intervals, and ranks, of each measure; the best and verdicts are marked."""
+    table = weir.benchmark("brook-news", ["bm25", "rm3", "bm25(k1=2)"], ["nDCG@10", "RR"])
+    for baseline in (None, "bm25"):
+        compared = weir.compare(table, baseline=baseline)
+        shown = compared._repr_html_()
+        for one in compared:
+            for standing in one.standings:
+                numbers = [f"{value:.4f}" for value in (standing.mean, standing.low, standing.high)]
+                assert all(number in shown for number in numbers)
+        assert "<bdi>1-2</bdi>" in shown or "<bdi>2-3</bdi>" in shown
+        assert shown.count('class="weir-number weir-best"') + shown.count('class="weir-best"') >= 2
+    assert "▲ [" in re.sub("<[^>]*>", "", shown)
+
+
+def test_words_stand_left_and_numbers_right():
+    lines = [
+        ["name", "what", "document", "value", "n"],
+        ["a", "a long sentence", "q-1", "0.5000 [0.4, 0.6]", "3"],
+    ]
+    shown = table_of([*lines, ["b", "and one more", "q-2", "0.25", "-"]], right=None).html()
+    assert re.findall(r"<td( class=\"weir-number\")?><bdi>(.*?)</bdi>", shown)[:5] == [
+        ("", "a"),
+        ("", "a long sentence"),
+        ("", "q-1"),
+        (' class="weir-number"', "0.5000 [0.4, 0.6]"),
+        (' class="weir-number"', "3"),
+    ]
+
+
+def test_a_search_answers_with_a_thousand_unasked():
+    corpus = {f"d{n}": "word" for n in range(1200)}
+    found = weir.BM25().index(corpus).search({"q": "word"})
+    assert len(found["q"]) == 1000
+
+
+def test_a_benchmark_fetches_what_is_not_here_only_where_it_may(monkeypatch):
+    asked = []
+    monkeypatch.setattr("weir.api.benchmark.fetch_missing", lambda names, progress: asked.append(list(names)))
+    weir.benchmark("brook-news", ["bm25"], ["nDCG@10"])
+    assert asked == []
+    weir.benchmark("brook-news", ["bm25"], ["nDCG@10"], fetch=True)
+    assert asked[0] == ["brook-news"]

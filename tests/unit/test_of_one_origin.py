@@ -352,3 +352,50 @@ def test_two_collections_of_one_name_are_exported_into_files_of_their_own(mixed,
     assert main(["data", "export", str(mixed), "--to", "mteb", "-o", str(tmp_path), "-s", "bm25(b=0.0)"]) == 0
     names = [path.name for path in tmp_path.rglob("kb-*.json")]
     assert len(set(names)) == 2
+
+
+def collection_of(folder, words):
+    """A collection in a folder, whose documents and queries bear the names that those of every other one bear."""
+    texts = [f"{word} {extra}" for word in words for extra in ("hill", "river")]
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": f"d{n}", "text": text}) + "\n" for n, text in enumerate(texts))
+    )
+    (folder / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": f"q{n}", "text": word}) + "\n" for n, word in enumerate(words))
+    )
+    rows = "".join(f"q{n}\td{2 * n}\t1\n" for n in range(len(words)))
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    return folder
+
+
+def test_a_cell_of_another_collection_is_no_ranking_of_this_one(tmp_path, capsys):
+    """Whichever command or function meets both: names of queries and documents are the same, texts are not."""
+    mine = collection_of(tmp_path / "mine", ["stone", "water", "cloud", "grass", "birch", "otter"])
+    other = collection_of(tmp_path / "other", ["piano", "flute", "drums", "viola", "organ", "banjo"])
+    weir.benchmark([mine, other], ["bm25", "bm25(k1=2)"], "nDCG@10", out=tmp_path / "out")
+    first, second = (sorted((tmp_path / "out" / name).glob("*")) for name in ("mine", "other"))
+    own, cell = first[0], second[0]
+    weir.evaluate(mine, own)
+    for run in (cell, cell / "run.trec"):
+        asked = [
+            lambda run=run: weir.evaluate(mine, run),
+            lambda run=run: weir.evaluate(mine / "qrels/test.tsv", run, collection=mine),
+            lambda run=run: weir.compare(mine, run, second[1]),
+            lambda run=run: weir.power(mine, run, second[1]),
+            lambda run=run: weir.diff(mine, run, second[1]),
+            lambda run=run: weir.why(mine, run, second[1]),
+            lambda run=run: weir.gate(
+                mine, run / "run.trec" if run.is_dir() else run, second[1] / "run.trec"
+            ),
+            lambda run=run: weir.fit_fusion(mine, [run, second[1]], "wsum"),
+            lambda run=run: weir.threshold(mine, run),
+            lambda run=run: weir.labels.holes(mine, run, human=mine),
+            lambda run=run: weir.audits(mine, run),
+            lambda run=run: weir.save_baseline(tmp_path / "baseline.tsv", mine, run),
+        ]
+        for ask in asked:
+            with pytest.raises(BadValue, match="another collection than mine"):
+                ask()
+    assert main(["eval", str(mine), str(own), str(cell)]) == 2
+    assert "two collections" in capsys.readouterr().err

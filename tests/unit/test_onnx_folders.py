@@ -20,8 +20,8 @@ from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.models import Encoder  # noqa: E402 - behind the skip
 from weir.models.checkpoints import graph_patterns, split_variant  # noqa: E402 - behind the skip
 from weir.models.cross_encoder import CrossEncoder  # noqa: E402 - behind the skip
-from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
-from weir.models.sparse import SparseEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.late import LateEncoder  # noqa: E402 - behind the skip
+from weir.plugins.encoders.sparse import SparseEncoder  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 
 V, D = 64, 8

@@ -14,9 +14,10 @@ import pytest
 
 import weir
 from weir.api.result_set import ResultSet
-from weir.cli.main import COMMANDS, load_command, main
+from weir.cli.main import all_commands, load_command, main
 from weir.cli.options import OUTPUT
 from weir.errors import BadValue, StoreError
+from weir.experiment.plan import PLANS
 from weir.files.atomic import atomic_dir, make_folder, write_bytes
 
 CONTENT = b"one\ntwo\n"
@@ -55,9 +56,10 @@ WRITERS = {
     "labels relabel --out": "labels relabel qrels.txt qrels.txt a.trec -o {}",
     "audit --out": "audit brook-questions --expand -o {}",
     "audit --regression-queries": "audit results --regression-queries {}",
-    "plan --sbatch": "plan -d brook-questions -s bm25 --sbatch {}",
     "report --out": "report results --no-audit -q -o {}",
     "study cite --out": "study cite results -o {}",
+    "audit --save-noise": "audit brook-news --fit -s bm25 --repeats 5 --save-noise {}",
+    "study canary --out": "study canary -s bm25 -d brook-news -o {}",
     "study reproduce --page": "study reproduce results --page {}",
     "submit pack --out": "submit pack results -o {}",
     "study conform --save": "study conform --group ideal-and-cut --answers answers.json --save {}",
@@ -66,7 +68,7 @@ WRITERS = {
 
 
 def options_of(kind: object) -> Iterator[str]:
-    for name in COMMANDS:
+    for name in all_commands():
         for option in load_command(name).params:
             if option.type is kind:
                 yield f"{name} {option.opts[-1]}"
@@ -79,7 +81,7 @@ def test_every_option_that_names_a_file_to_write_stands_in_the_table():
 def test_no_option_takes_a_path_of_clicks_own_which_reads_an_empty_one_as_the_current_folder():
     own = [
         f"{name} {option.opts[-1]}"
-        for name in COMMANDS
+        for name in all_commands()
         for option in load_command(name).params
         if isinstance(option.type, click.Path) and not option.type.exists
     ]
@@ -207,14 +209,15 @@ def test_every_writer_writes_through(
     monkeypatch.chdir(place)
     words = WRITERS[writer].split()
     usual = tmp_path / ("usual.trec" if writer.startswith("data convert") else "usual")
-    monkeypatch.setattr("weir.api.results_folder.plan", lambda *_: ResultSet("plan", ()))  # it takes seconds
-    assert main([word.format(usual) for word in words]) == 0
+    monkeypatch.setattr("weir.api.results_folder.plan", lambda *_: ResultSet(PLANS, ()))  # it takes seconds
+    code = int("--fit" in words)  # a small collection is unfit, which is exit code 1
+    assert main([word.format(usual) for word in words]) == code
     notes = capfdbinary.readouterr()
     expected = usual.read_bytes()
     assert expected
     at = tmp_path / f"out{usual.suffix}"
     path, read = ("-", lambda: shown.out) if kind is None else kind(at)
-    assert main([word.format(path) for word in words]) == 0
+    assert main([word.format(path) for word in words]) == code
     shown = capfdbinary.readouterr()
     written = read()
     assert written == expected

@@ -85,7 +85,7 @@ def test_the_command_line_shows_both(tmp_path, capsys):
     run = {q: ranking("b", "a") if q.endswith("og") else ranking("a", "b") for q in QRELS}
     weir.Run.of(run).save(tmp_path / "run.trec")
     files = [str(tmp_path / "qrels.tsv"), str(tmp_path / "run.trec")]
-    assert main(["eval", *files, "-m", "RR", "--pairs", "-og:-changed", "--json"]) == 0
+    assert main(["eval", *files, "-m", "RR", "--p-mrr", "-og:-changed", "--json"]) == 0
     rows = {r["measure"]: r for r in map(json.loads, capsys.readouterr().out.splitlines())}
     assert rows["p-MRR"]["mean"] == weir.p_mrr(QRELS, run).means()["p-MRR"]
     assert rows["p-MRR"]["queries"] == 2
@@ -96,7 +96,7 @@ def test_the_command_line_shows_both(tmp_path, capsys):
     assert "measure  groups  queries" in capsys.readouterr().out
     for wrong, said in (
         (["--within"], "--within needs groups"),
-        (["--pairs", "og"], "expected how both identifiers end"),
+        (["--p-mrr", "og"], "expected how both identifiers end"),
     ):
         assert main(["eval", *files, *wrong]) == 2
         assert said in capsys.readouterr().err

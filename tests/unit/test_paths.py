@@ -15,14 +15,22 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
-from weir.api.auditing import expand_judgments, judging_pool, relabel
-from weir.api.labels import agree, estimate, holes, next_queries, rank_agreement
+from weir.api.auditing import expand_judgments
 from weir.cli.main import main
-from weir.core.frames import plain
+from weir.core.frames import json_value
 from weir.datasets.load import load, names_collection
 from weir.errors import BadValue, DownloadError, FormatError, NameNote, WeirError
 from weir.plugins.importing.references.hub import parts_of
-from weir.plugins.sensitivity.rerankings import reranking
+from weir.plugins.labels.api import (
+    agree,
+    estimate,
+    holes,
+    judging_pool,
+    next_queries,
+    rank_agreement,
+    relabel,
+)
+from weir.plugins.llm.rerankings import reranking
 
 NAME = "brook-arguments"
 """Of a collection of the catalogue that comes with Weir, and of a folder that has nothing to do with it."""
@@ -91,6 +99,8 @@ TAKERS: dict[str, Callable[[object], object]] = {
     "estimate": lambda q: estimate("few.tsv", LABELS, ONE, measure="P@5", collection=q),
     "next_queries": lambda q: next_queries("few.tsv", LABELS, ONE, measure="P@5", count=2, collection=q),
     "reranking": lambda q: reranking(ONE, ONE, qrels=q),
+    "migrate": lambda q: weir.migrate(ONE, TWO, collection=q, rules=weir.MigrationRules("P@5")),
+    "funnel_of_rankings": lambda q: weir.funnel_of_rankings(q, ONE, TWO),
     "relabel": lambda q: relabel(LABELS, q, ONE),
     "relabel judged": lambda q: relabel(q, q, ONE),
     "judging_pool": lambda q: judging_pool(q, ONE),
@@ -111,14 +121,29 @@ def test_the_table_holds_every_function_that_takes_judgments():
         name for name in names
         if inspect.isfunction(of := getattr(weir, name)) and {"qrels", "collection"} & set(inspect.signature(of).parameters)
     }  # fmt: skip
-    elsewhere = {"official_scores", "p_mrr", "judge", "results", "report", "align", "audits", "benchmark"}
+    elsewhere = {
+        "official_scores",
+        "fitness",
+        "verify",
+        "p_mrr",
+        "judge",
+        "results",
+        "report",
+        "align",
+        "audits",
+        "benchmark",
+        "gate_sequentially",
+        "with_document_rules",
+    }
     assert takers - elsewhere <= set(TAKERS)
 
 
 def values(result: object) -> str:
     if isinstance(result, np.ndarray):
         return repr(result.tolist())
-    return json.dumps(plain(result), default=str) if not isinstance(result, (str, tuple)) else repr(result)
+    return (
+        json.dumps(json_value(result), default=str) if not isinstance(result, (str, tuple)) else repr(result)
+    )
 
 
 @pytest.mark.parametrize("taker", TAKERS)

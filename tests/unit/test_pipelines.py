@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.unit import model_servers as es
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.core.corpus import Corpus, Queries
@@ -306,3 +307,41 @@ def test_the_record_keeps_what_was_said(tmp_path):
     assert notes == [str(w.message) for w in said]
     assert len(notes) == 1
     assert "all candidates of 2 of 2 queries the same" in notes[0]
+
+
+TEXTS = {f"d{i}": f"river {'weir ' * (i % 3)}number{i}" for i in range(7)}
+
+
+LEXICAL = ["bm25", "rm3", 'bm25("lucene-multifield")', "chunked(bm25, words=3, overlap=1)", "rrf(bm25, rm3)"]
+
+
+def rankings(system: str, queries: dict[str, str], k: int) -> dict[str, list[str]]:
+    run = parse_system(system).index(Corpus.of(TEXTS)).search(Queries.of(queries), k)
+    found = {query: list(row) for query, row in run.to_dict().items()}
+    return {query: found.get(query, []) for query in queries}
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")  # three words make many ties
+@pytest.mark.parametrize("system", [*LEXICAL, "bm25 >> score(rm3, depth=3)"])
+def test_nothing_is_made_up(system):
+    """k beyond the corpus, an empty query, words that no document has: fewer answers or none, no others."""
+    found = rankings(
+        system, {"all": "river", "some": "weir", "empty": "", "blank": "  ", "new": "xylophone"}, 100
+    )
+    assert set(found["all"]) == set(TEXTS)
+    assert {"d1", "d2", "d4", "d5"} <= set(found["some"])
+    assert found["empty"] == found["blank"] == found["new"] == []
+
+
+@pytest.fixture
+def served():
+    with es.embedding_serving() as (url, manners):
+        yield f'dense("openai:m", base="{url}/v1")', manners
+
+
+def test_every_document_answers_a_query_of_vectors_that_has_text(served):
+    system, manners = served
+    found = rankings(system, {"all": "river", "empty": "", "blank": " "}, 100)
+    assert sorted(found["all"]) == sorted(TEXTS)
+    assert found["empty"] == found["blank"] == []
+    assert "" not in manners.sent()

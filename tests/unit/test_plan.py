@@ -17,7 +17,7 @@ from tests.shown import shown
 from tests.unit import model_servers as es
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.rounding import duration, size
+from weir.core.rounding import bytes_text, duration
 from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import (
@@ -145,7 +145,7 @@ def test_without_time_nothing_is_probed_and_that_is_said(small, monkeypatch, cap
     (one,) = planned(Experiment((str(small),), ("bm25",)), silent)
     assert (one.probed, one.index_seconds, one.peak_mb) == (None, None, None)
     assert "no probe ended within" in one.notes[0]
-    assert "--precise" in one.notes[0]
+    assert "`precise=True`" in one.notes[0]
     assert main(["plan", "-d", str(small), "-s", "bm25", "-q", "--precise"]) == 0
     assert "extended along a line" in capsys.readouterr().err
 
@@ -241,7 +241,7 @@ def test_times_and_sizes_have_two_digits():
     assert [duration(s) for s in (0.04, 9.99, 119.0, 121.0, 7199.0, 7201.0, 2e5, None)] == [
         "0.0 s", "10 s", "119 s", "2.0 min", "120 min", "2.0 h", "2.3 days", "-"
     ]  # fmt: skip
-    assert [size(b) for b in (10.0, 1.5e6, 2.2e10, 3e12, None)] == [
+    assert [bytes_text(b) for b in (10.0, 1.5e6, 2.2e10, 3e12, None)] == [
         "0.0 kB",
         "1.5 MB",
         "22 GB",

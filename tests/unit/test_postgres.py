@@ -36,7 +36,7 @@ class Words:
 
 
 def words():
-    return weir.Dense(weir.encoder(Words(), version="1"))
+    return weir.Dense(weir.encoder(Words(), similarity="cosine", version="1"))
 
 
 @pytest.mark.parametrize(

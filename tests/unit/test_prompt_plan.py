@@ -16,12 +16,11 @@ from weir.cli import main
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import (
     plan_notes,
-    plan_of_words,
     planned,
     planned_total,
-    prompt_plan,
     shown_candidates,
 )
+from weir.plugins.llm.prompt_plan import plan_of_words, prompt_plan
 from weir.services.requests import estimated
 from weir.systems import parse_system
 

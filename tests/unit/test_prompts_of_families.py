@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 from tests.unit.embedding_place import placed
-from weir.models.checkpoints import find_card, of_family, resolve, without_prompts_note
-from weir.models.encoder import Encoder
+from weir.models.checkpoints import find_card, of_family, without_prompts_note
+from weir.models.encoder import Encoder, resolve
 
 NAMES = {
     "intfloat/e5-small-v2": "query: ",

@@ -60,7 +60,7 @@ def test_nothing_stands_there_that_nobody_can_look_up():
 
 
 def test_the_collections_of_beir_have_the_names_of_the_catalogue():
-    known = {*catalogue.names(), *catalogue.groups()}
+    known = {*catalogue.collection_names(), *catalogue.groups()}
     names = {s.dataset for s in published() if s.model == "BM25 [BEIR paper]"}
     assert len(names) == 19
     assert names <= known

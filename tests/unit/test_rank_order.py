@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
+from tests.unit.brooklet import written_files
 from weir.cli.main import main
 from weir.core.rank_order import OrderCounts, counts_of_block, order_counts
 from weir.errors import FormatError, RankingWarning
@@ -229,15 +230,19 @@ def test_a_check_says_nothing_of_scores_that_fall(tmp_path):
         assert read_run(written(tmp_path, ".csv", [(q, d, r, -s) for q, d, r, s in DISTANCES])).doubts == ()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
-@pytest.mark.parametrize(("systems", "said"), [("xy", True), ("xx", False)])
-def test_rows_of_several_systems_in_one_ranking_are_said(tmp_path, suffix, systems, said):
-    rows = [("q", "a", systems[0], 0.9), ("q", "b", systems[1], 0.5), ("p", "a", "z", 0.5)]
-    path = written(tmp_path, suffix, rows)
-    path.write_text(path.read_text().replace("rank", "system"))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert read_run(path).to_dict() == {"q": {"a": 0.9, "b": 0.5}, "p": {"a": 0.5}}
-    assert [" as x and y; their rows are ranked as one" in str(one.message) for one in caught] == [
-        True
-    ] * said
+@pytest.mark.filterwarnings("default")
+def test_scores_that_rise_with_the_rank_are_warned_of(tmp_path, capsys):
+    rows = [(f"d{n}", n) for n in range(1, 7)]
+    qrels, near, far = written_files(
+        tmp_path,
+        qrels="q1 0 d1 1\n",
+        distances__trec="".join(f"q1 Q0 {doc} {n} {0.25 * n} x\n" for doc, n in rows),
+        scores__trec="".join(f"q1 Q0 {doc} {n} {2 - 0.25 * n} x\n" for doc, n in rows),
+    )
+    assert main(["eval", str(qrels), str(near), "-m", "RR"]) == 0
+    assert "warning: " in (err := capsys.readouterr().err)
+    assert "distances.trec: scores rise from rank to rank" in err
+    assert main(["eval", str(qrels), str(far), "-m", "RR"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert main(["data", "import", str(near), "-o", str(tmp_path / "mine"), "--as", "run-ranks"]) == 0
+    assert next(iter(read_run(tmp_path / "mine" / "runs" / "distances.trec").to_dict()["q1"])) == "d1"

@@ -15,8 +15,8 @@ from weir.files.label_files import read_labels
 from weir.files.layouts import CollectionPart
 from weir.files.records import read_documents, read_queries
 from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
-from weir.labels.pools import open_sheet, read_sheet
 from weir.plugins.importing import Choices
+from weir.plugins.labels.pools import open_sheet, read_sheet
 
 QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
 

@@ -133,7 +133,7 @@ def test_words_are_looked_up_in_the_documents_beside(shop, home):
 def test_what_columns_leave_open_is_asked_and_said_in_the_toml(tmp_path, capsys):
     (tmp_path / "clicks.csv").write_text("q,url,ctr\n" + "\n".join(TABLE.split("\n")[1:]))
     assert main(["data", "stats", str(tmp_path / "clicks.toml")]) == 2  # nothing there
-    with pytest.raises(WeirError, match=r"say which|--columns"):
+    with pytest.raises(WeirError, match=r"say which|`columns"):
         weir.load(tmp_path / "clicks.csv")
     (tmp_path / "clicks.toml").write_text(
         'columns = { query = "q", doc = "url", grade = "ctr" }\nsplit = "test"\n'
@@ -206,7 +206,7 @@ WRONG = {
     "files that are none": ('files = ["a.csv"]', FormatError, "found files that are no tables"),
     "a path that is none": ("[[files]]\npath = 3", FormatError, "found path = 3"),
     "self_match": ('self_match = "maybe"\n[[files]]\npath = "mine.toml"', FormatError, "self_match = 'maybe'"),
-    "grades": ('grades = "some"\n[[files]]\npath = "mine.toml"', BadValue, "--grades: found 'some'"),
+    "grades": ('grades = "some"\n[[files]]\npath = "mine.toml"', BadValue, "`grades`: found 'some'"),
 }  # fmt: skip
 
 

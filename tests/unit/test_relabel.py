@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
+from tests.unit.brooklet import SMALL_RUN, written_files
 from weir.audit import Subject
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
@@ -20,7 +21,8 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.records import write_collection
-from weir.labels.pools import (
+from weir.files.runs import read_qrels
+from weir.plugins.labels.pools import (
     HEAD,
     SHEET,
     judging_pool,
@@ -138,7 +140,7 @@ def test_no_cell_of_a_sheet_is_a_formula_and_every_identifier_comes_back(tmp_pat
                 csv.writer(file).writerows(rows)
         assert read_sheet(path)[0].to_dict() == judged
         assert weir.Qrels.load(path).to_dict() == judged
-        assert {line.text for line in open_sheet(path)} == {f"{name} {name}" for name in begins}
+        assert {(line.title, line.text) for line in open_sheet(path)} == {(name, name) for name in begins}
 
 
 def test_what_is_no_path_is_named_also_where_it_is_empty():
@@ -174,19 +176,19 @@ def test_the_commands_write_a_pool_once_and_score_again(tmp_path, capsys):
     for name, run in RUNS.items():
         run.save(tmp_path / f"{name}.trec")
     targets = [tmp_path / name for name in ("qrels.tsv", "one.trec", "two.trec")]
-    assert call("pool", *targets, "-o", tmp_path / "pool")[0] == 0
-    code, _, err = call("pool", *targets, "-o", tmp_path / "pool")
+    assert call("labels", "pool", *targets, "-o", tmp_path / "pool")[0] == 0
+    code, _, err = call("labels", "pool", *targets, "-o", tmp_path / "pool")
     assert (code, "is there already" in err) == (2, True)
     filled(tmp_path / "pool" / SHEET, FULL)
     sheet, out = tmp_path / "pool" / SHEET, tmp_path / "both.tsv"
-    code, text, _ = call("relabel", sheet, *targets, "-o", out)
+    code, text, _ = call("labels", "relabel", sheet, *targets, "-o", out)
     assert (code, "one was above two" in text) == (0, True)
     assert weir.Qrels.load(out).to_dict()["q"]["g"] == 1
-    rows = [json.loads(line) for line in call("relabel", sheet, *targets, "--json")[1].splitlines()]
+    rows = [json.loads(line) for line in call("labels", "relabel", sheet, *targets, "--json")[1].splitlines()]
     assert [row["system"] for row in rows] == ["one", "two"]
     assert repr(weir.labels.relabel(sheet, *targets)) == text.rstrip("\n")
     Qrels.of({"other": {"a": 1}}).save(tmp_path / "strange.tsv")
-    code, _, err = call("relabel", tmp_path / "strange.tsv", *targets)
+    code, _, err = call("labels", "relabel", tmp_path / "strange.tsv", *targets)
     assert (code, "none of the 1 queries" in err) == (2, True)
     full = {q: {d: g for d, g in grades.items()} for q, grades in FULL.items()}
     with pytest.raises(BadValue, match="everything among the first"):
@@ -295,3 +297,18 @@ def test_a_sheet_is_of_the_collection_it_was_written_for(tmp_path, monkeypatch):
     assert any("yours: rankings without scores of bm25" in str(note) for note in weir.results("out").notes())
     holes = weir.audits("out", only=["holes"], collection={"mine": "there"})
     assert [(audit.subject, audit.ran) for audit in holes] == [("mine", ("holes",)), ("yours", ())]
+
+
+def test_the_first_sheet_needs_no_judgments(tmp_path, capsys):
+    none, run = written_files(tmp_path, none__tsv="query-id\tcorpus-id\tscore\n", run__trec=SMALL_RUN)
+    assert main(["labels", "pool", str(none), str(run), "-o", str(tmp_path / "pool")]) == 0
+    sheet = tmp_path / "pool" / "to_judge.tsv"
+    head, *lines = sheet.read_text().splitlines()
+    assert len(lines) == 3
+    filled = ["\t".join([*line.split("\t")[:2], "1" if "d1" in line else "", "", "", ""]) for line in lines]
+    sheet.write_text("\n".join([head, *filled]) + "\n")
+    assert main(["eval", str(sheet), str(run)]) == 2
+    assert "weir labels relabel -o FILE makes judgments" in capsys.readouterr().err
+    out = tmp_path / "judged.tsv"
+    assert main(["labels", "relabel", str(sheet), str(none), str(run), "-o", str(out)]) == 0
+    assert read_qrels(out).to_dict() == {"q1": {"d1": 1}}

@@ -8,10 +8,12 @@ import weir
 from tests.unit.cells import MANIFEST, changed, write_cell
 from weir.cli.main import main
 from weir.core.tables import Cell, Table
-from weir.errors import BadValue, DownloadError
+from weir.errors import BadValue, DownloadError, WeirError
 from weir.experiment.results import cell_notes, finished_cells
 from weir.models import checkpoints
-from weir.models.prompts import checked_template
+from weir.plugins.llm.prompts import checked_template
+from weir.systems import parse_system
+from weir.systems.compose import as_system
 
 DOCUMENTS = {"d1": "red wine", "d2": "white wine", "d3": "bread"}
 
@@ -98,6 +100,63 @@ def test_a_model_of_beir_is_a_system():
     ]
 
 
+@pytest.mark.parametrize(
+    ("view", "separator"), [("title text", None), ("title text", " - "), ("title", None)]
+)
+def test_a_model_of_beir_gets_title_and_text_apart_and_the_arguments_that_it_takes(view, separator):
+    documents = {
+        "d1": {"title": "red", "text": "wine"},
+        "d2": {"title": "white", "text": ""},
+        "d3": {"text": "bread"},
+    }
+    asked = []
+
+    class Joins(Beir):
+        def encode_queries(self, queries, batch_size=16, **more):
+            asked.append((batch_size, more))
+            return super().encode_queries(queries)
+
+        def encode_corpus(self, corpus, batch_size=8, show_progress_bar=True):
+            asked.append((batch_size, show_progress_bar, corpus))
+            return [[1.0, 0.0]] * len(corpus)
+
+    system = weir.Dense(weir.encoder(Joins(), version="1"), view=view, separator=separator)
+    system.index(weir.Corpus.of(documents)).search({"q": "wine"}, 1)
+    pairs = {
+        ("title text", None): [("red", "wine"), ("white", ""), ("", "bread")],
+        ("title text", " - "): [("", "red - wine"), ("", "white - "), ("", "bread")],
+        ("title", None): [("", "red"), ("", "white"), ("", "")],
+    }[view, separator]
+    given = [{"title": title, "text": text} for title, text in pairs]
+    assert asked == [
+        (128, False, given),
+        (128, {"show_progress_bar": False, "convert_to_tensor": False}),
+    ]
+    apart = (view, separator) == ("title text", None)
+    joined = weir.Dense(weir.encoder(ones), view=view, separator=separator).describe()["separator"]
+    assert (system.describe()["separator"] != joined) == apart  # which the keys of stages are made of
+
+
+class Encodes:
+    """A model with sentence-transformers' oldest interface, which may also be called."""
+
+    def encode(self, sentences, batch_size=32):
+        assert batch_size == 32
+        return Beir().encode_queries(sentences)
+
+    def __call__(self, features):
+        raise AssertionError("a layer's own call")
+
+
+def test_an_object_that_encodes_is_a_system_and_a_text_is_none():
+    assert str(weir.system(Encodes())) == "dense(Encodes)"
+    found = weir.system(Encodes()).index(DOCUMENTS).search({"q": "bread"}, 1).to_dict()
+    assert found == {"q": {"d3": 1.0}}
+    for none in (object(), "bm25"):
+        with pytest.raises(BadValue, match=r"is not a system; .* or encode\(texts\)"):
+            as_system(none)
+
+
 def test_an_object_that_searches_and_encodes_is_asked_to_search():
     class Both(Beir):
         def search(self, queries, k):
@@ -133,3 +192,16 @@ def test_how_often_is_a_count(tmp_path, capsys):
     assert main(["study", "efficiency", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert "an API was asked 5,062 times for 1,234,567 tokens" in out + err
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ("dense(mybert)", 'stands in quotes: model="mybert"'),
+        ('dense("./no-folder")', "no checkpoint there; expected a folder"),
+        ("bm26", "did you mean bm25"),
+    ],
+)
+def test_a_model_that_is_not_there_is_said_so(system, said):
+    with pytest.raises(WeirError, match=said):
+        parse_system(system).describe()

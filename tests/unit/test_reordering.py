@@ -19,7 +19,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue
 from weir.measures import parse_measure
-from weir.plugins.sensitivity.reordering import (
+from weir.plugins.llm.reordering import (
     ReorderRules,
     WindowShape,
     ideal_chances,
@@ -204,11 +204,13 @@ def test_what_re_rankings_did_is_found():
     runs = {name: run_of(orders) for name, orders in afters.items()}
     found = {one.system: one for one in reorderings(run_of(befores), runs, qrels, NDCG)}
     assert found["good"].beyond == 0 < found["whole"].beyond
-    assert (found["kept"].mean("kept").mean, found["kept"].gain.p, found["kept"].repeated) == (1, 1, 0)
+    assert (found["kept"].mean_of("kept").mean, found["kept"].gain.p, found["kept"].repeated) == (1, 1, 0)
     assert (found["fixed"].repeated, found["fixed"].pattern[0]) == (40, 10)
-    assert found["failing"].mean("sealed").low > 0.1
-    assert found["whole"].mean("sealed").mean == 0  # no query has another value, so that there is no interval
-    assert math.isnan(found["whole"].mean("sealed").low)
+    assert found["failing"].mean_of("sealed").low > 0.1
+    assert (
+        found["whole"].mean_of("sealed").mean == 0
+    )  # no query has another value, so that there is no interval
+    assert math.isnan(found["whole"].mean_of("sealed").low)
     assert (found["cut"].lost, found["cut"].new, found["cut"].depth) == (40, 40, 91)
     assert found["whole"].gain.adjusted < 0.01 < found["fixed"].gain.adjusted
     assert found["whole"].gain.adjusted >= found["whole"].gain.p
@@ -231,7 +233,7 @@ def test_the_same_first_ranks_are_those_of_the_audit():
     hashes = [ranking_hashes(run_of(orders)) for orders in (befores, afters)]
     [found] = reorderings(run_of(befores), {"x": run_of(afters)}, None, NDCG)
     same = sum(hashes[0][q] == hashes[1][q] for q in hashes[0])
-    assert found.mean("kept first").mean * 20 == pytest.approx(same)
+    assert found.mean_of("kept first").mean * 20 == pytest.approx(same)
     assert (found.gain, found.bias, found.blocks) == (None, None, ())
 
 
@@ -293,7 +295,7 @@ def test_documents_that_stand_twice_are_counted_and_their_better_place_counts(tm
     path.write_text("\n".join([*rows, "q01 Q0 d004 2 2 x", "q01 Q0 d004 3 1 x"]) + "\n")
     [found] = weir.reranking(first, path)
     assert (found.depth, found.duplicates, found.lost, found.new) == (2, 3, 1, 0)
-    assert found.mean("kept first").mean == 0
+    assert found.mean_of("kept first").mean == 0
     with pytest.raises(BadRanking, match="twice"):
         weir.Run.load(path)
     assert main(["study", "reranking", str(first), str(path)]) == 0

@@ -24,25 +24,37 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.cells import MANIFEST, write_cell
+from weir.audit.check import SEVERITIES as AUDITED
 from weir.cli.main import main
 from weir.core.charts import Intervals, Points, Spread
+from weir.core.colours import UNCOLOURED
 from weir.core.qrels import Origins
-from weir.core.rounding import short_change, short_score
+from weir.core.rounding import percent, share_change, short_change, short_score, typeset
 from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
-from weir.experiment.llm_answers import ModelUse
 from weir.experiment.results import finished_cells
 from weir.measures.measure import MEASURES
 from weir.models.checkpoints import cards
+from weir.plugins.llm.answers_report import ModelUse
+from weir.plugins.llm.rerank import METHODS
 from weir.plugins.report.cite import _entries
-from weir.plugins.report.page import QueryScores, with_rankings
+from weir.plugins.report.page import Packed, QueryScores, with_rankings
 from weir.plugins.report.paper import trained_on
-from weir.plugins.report.sections import not_concluded, parsed_answers, questions
+from weir.plugins.report.sections import (
+    concluded,
+    not_concluded,
+    parsed_answers,
+    questions,
+    said,
+    seed_of_tests,
+    tie_span,
+    ties_could_turn,
+)
 from weir.plugins.report.study import Study
+from weir.stats.compare import ComparisonMethod
 from weir.stats.significance import CORRECTIONS, TESTS
 from weir.systems.protocol import RERANKERS, SYSTEMS
-from weir.systems.rerank.llm_methods import METHODS
 
 HOSTILE = "<script>alert('\u202etxt')</script>" + "x" * 10_000
 GRID = ("bm25", 'bm25("lucene-multifield")', "rm3(bm25, terms=5)")
@@ -138,7 +150,7 @@ def test_every_value_of_every_query_is_packed(made, page, results):
                         np.abs(low + shares[m, system] * span - stored).max()
                         <= 0.5 * span / index["steps"] + 1e-12
                     )
-        ranking = texts["rankings"]["0"]["r"][0]
+        ranking = texts["rankings"]["0"]["r"][dataset["systems"].index(made.study.systems.index("bm25"))]
         run = next(c for c in finished_cells(results) if (c.dataset, c.system) == (dataset["name"], "bm25"))
         expected = list(weir.Run.load(run.run).to_dict()[texts["ids"][0]])[:10]
         assert [texts["documents"][d][0] for d in ranking] == expected
@@ -167,7 +179,7 @@ def test_verdicts_and_ranks_are_those_of_compare(made, results):
 
 
 def of_label(made, label: str) -> str:
-    return next(name for name in made.study.systems if made.study.label(name) == label)
+    return next(name for name in made.study.systems if made.study.short_name(name) == label)
 
 
 def test_the_page_asks_for_nothing_and_runs_nothing_of_the_data(page):
@@ -189,11 +201,9 @@ def test_the_commands_of_the_page_can_be_pasted_and_make_the_same_cells(
     (text,) = [text for text in page.texts if text.startswith("weir run")]
     commands = [shlex.split(line) for line in text.replace("\\\n", " ").split("\n")]
     assert [command[:2] for command in commands] == [["weir", "run"], ["weir", "report"]]
-    assert [word for word in commands[0] if word.startswith(("bm25", "rm3"))] == [
-        "bm25",
-        GRID[1],
-        "rm3(terms=5)",
-    ]
+    named = [word for word in commands[0] if word.startswith(("bm25", "rm3"))]
+    assert named == list(made.study.systems)
+    assert set(named) == {"bm25", GRID[1], "rm3(terms=5)"}
     monkeypatch.chdir(tmp_path)
     Path("mine").symlink_to(results.parent / "mine")
     for command in commands:
@@ -218,7 +228,7 @@ def test_the_short_text_has_thirty_lines_at_most(made, results, capsys):
     assert len(text.split("\n")) <= 30
     assert main(["report", str(results), "--markdown"]) == 0
     assert capsys.readouterr().out.rstrip("\n") == text
-    whole = made.study.whole("nDCG@10")
+    whole = made.study.ranking_comparison("nDCG@10")
     for one in whole.standings:
         assert f"| {short_score(one.mean)} |" in text
 
@@ -265,7 +275,7 @@ def test_intervals_that_hold_together_are_students_at_bonferronis_level(made):
     count = max(pair.comparisons for one in study.comparisons for pair in one.pairs)
     seen = 0
     for panel in chart.panels:
-        system = next(name for name in study.systems if study.label(name) == panel.title)
+        system = next(name for name in study.systems if study.short_name(name) == panel.title)
         for dataset, one in zip(chart.rows, panel.intervals, strict=True):
             if one is None or one.together is None:
                 continue
@@ -340,9 +350,9 @@ def test_one_system_on_one_collection_has_a_page(tmp_path):
 
 def synthetic(folder, shares, queries=40):
     """Finished cells of a measure whose mean is the share of queries that a system answers, by dataset and system."""
-    for (dataset, system), share in shares.items():
+    for (dataset, system), part in shares.items():
         qrels = {f"q{n}": {"d": 1} for n in range(queries)}
-        run = {f"q{n}": {"d": 1.0} if n < share * queries else {"x": 1.0} for n in range(queries)}
+        run = {f"q{n}": {"d": 1.0} if n < part * queries else {"x": 1.0} for n in range(queries)}
         manifest = {**MANIFEST, "dataset": dataset, "system": {"system": system}}
         write_cell(folder / dataset / system, run, manifest, ("nDCG@10",), qrels)
     return folder
@@ -357,7 +367,9 @@ def test_a_lead_is_called_open_only_over_whom_the_verdict_leaves_level(tmp_path)
     [text] = [str(s) for s in not_concluded(study) if s.head == "That first is the best."]
     assert "second" in text
     assert "third" not in text
-    verdicts = {s: study.against(study.whole("nDCG@10"), "first", s).verdict for s in ("second", "third")}
+    verdicts = {
+        s: study.against(study.ranking_comparison("nDCG@10"), "first", s).verdict for s in ("second", "third")
+    }
     assert verdicts == {"second": "not separable", "third": "better"}
 
 
@@ -366,10 +378,81 @@ def test_of_many_systems_only_comparisons_with_the_baseline_are_claimed(tmp_path
     made = weir.report(folder, audit=False)
     assert not made.study.pairwise
     assert "Each system is compared with bm25 alone." in [s.text for s in not_concluded(made.study)]
-    assert all(pair.first == "bm25" for pair in made.study.whole("nDCG@10").pairs)
-    assert "Each is compared with bm25 alone" in next(
-        s.lead for s in made.sections if s.name == "leaderboard"
+    assert all(pair.first == "bm25" for pair in made.study.ranking_comparison("nDCG@10").pairs)
+    board = next(s.board for s in made.sections if s.name == "leaderboard")
+    assert board.endswith("Each system is compared with bm25 alone, so the ranks of the others stay wide.")
+
+
+def with_ties(folder, tied=30, answered=20) -> Path:
+    """Of 40 queries `coarse` ties the relevant document with another on some, `firm` finds it first on others."""
+    qrels = {f"q{n}": {"m": 1} for n in range(40)}
+    runs = {
+        "coarse": {f"q{n}": {"m": 1.0, "a": 1.0, "z": 1.0} if n < tied else {"a": 1.0} for n in range(40)},
+        "firm": {f"q{n}": {"m": 2.0, "a": 1.0} if n < answered else {"a": 1.0} for n in range(40)},
+        "poor": {f"q{n}": {"m": 2.0} if n < 4 else {"a": 1.0} for n in range(40)},
+    }
+    for name, run in runs.items():
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": name}}
+        write_cell(folder / "one" / name, run, manifest, ("RR",), qrels)
+    return folder
+
+
+def test_conclusions_say_where_the_order_of_ties_could_turn_them(tmp_path):
+    made = weir.report(with_ties(tmp_path), audit=False)
+    [comparison] = made.study.on("RR")
+    low, high = tie_span(made.study, comparison, "coarse")
+    row = made.study.mean_of["one", "coarse", "RR"]
+    assert (low, high) == (row.lowest, row.highest)
+    assert low == pytest.approx(0.25)  # 30 of 40 queries, each at rank 3
+    assert high == pytest.approx(0.75)
+    assert ties_could_turn(made.study, comparison, "coarse", "firm")  # 0.5 lies between
+    assert not ties_could_turn(made.study, comparison, "firm", "poor")
+    [tied] = [str(s) for s in not_concluded(made.study) if s.head.startswith("The order of")]
+    assert tied == (
+        "The order of coarse and firm on one: in some order of tied documents coarse has 0.250, in another 0.750; "
+        "firm has 0.500."
     )
+    said_of = {name: [str(s) for s in concluded(made.study) if name in s.head] for name in ("firm", "poor")}
+    for name, statements in said_of.items():
+        verdict = comparison.against(name, "coarse").verdict
+        clause = "order of tied documents could turn it on one"
+        assert any(clause in s for s in statements) == (verdict != "not separable" and name == "firm")
+    [question] = [q for q in made.questions if q.question == "Could the order of ties decide it?"]
+    turned = any(
+        p.verdict in ("better", "worse") and ties_could_turn(made.study, comparison, p.first, p.second)
+        for p in comparison.pairs
+    )
+    assert question.severity == ("serious" if turned else "caution")
+
+
+def test_without_the_baseline_among_them_systems_that_differ_are_named(tmp_path):
+    made = weir.report(with_ties(tmp_path, answered=40), audit=False, baseline="coarse")
+    heads = [s.head for s in concluded(made.study)]
+    assert any(head.startswith("firm is better than") for head in heads)
+    assert "Nothing can be concluded" not in made.to_markdown()
+
+
+def test_queries_are_enough_where_they_show_what_people_argue_about(tmp_path):
+    """The rule is that of the audit's check of power; what is not known is not called checked."""
+    for shares, severity in (
+        ({("one", "bm25"): 0.2, ("one", "good"): 0.9}, "caution"),
+        ({("one", "bm25"): 0.2}, "note"),
+    ):
+        made = weir.report(synthetic(tmp_path / severity, shares), audit=False)
+        [question] = [q for q in made.questions if q.question == "Are there enough queries?"]
+        assert question.severity == severity
+
+
+def test_all_sections_take_their_times_from_one_collection(made):
+    study = made.study
+    assert study.largest == max(
+        study.datasets, key=lambda name: (study.documents(name), -study.datasets.index(name))
+    )
+    cost = next(section for section in made.sections if section.name == "cost")
+    assert f"On {study.largest}," in cost.lead
+    assert all(chart.title.endswith(f" on {study.largest}") for chart in cost.charts)
+    fastest = [str(s) for s in made.sections[0].lists[0][1] if "the fastest" in s.head]
+    assert all(f"for a query on {study.largest};" in text for text in fastest)
 
 
 def test_leaving_a_collection_out_weighs_a_group_as_the_leaderboard_does(tmp_path):
@@ -377,7 +460,7 @@ def test_leaving_a_collection_out_weighs_a_group_as_the_leaderboard_does(tmp_pat
     shares = {(d, "bm25"): 0.2 for d in brook} | {(d, "dense"): 0.5 for d in brook}
     shares |= {("scifact", "bm25"): 0.9, ("scifact", "dense"): 0.5}
     study = weir.report(synthetic(tmp_path, shares), audit=False).study
-    assert [s.system for s in study.whole("nDCG@10").standings] == [
+    assert [s.system for s in study.ranking_comparison("nDCG@10").standings] == [
         "bm25",
         "dense",
     ]  # 0.55 and 0.5 over two units
@@ -426,7 +509,7 @@ def test_citations_are_of_what_took_part(results, capsys):
 
 def test_every_entry_belongs_to_something_that_exists():
     groups, known = set(catalogue.groups()), {card.name for card in cards()}
-    names = {"dataset": groups | set(catalogue.names()), "system": {*SYSTEMS, *RERANKERS}, "model": known,
+    names = {"dataset": groups | set(catalogue.collection_names()), "system": {*SYSTEMS, *RERANKERS}, "model": known,
              "measure": {*MEASURES, "condensed"}, "test": set(TESTS), "correction": set(CORRECTIONS),
              "interval": {"percentile bootstrap"}, "method": set(METHODS)}  # fmt: skip
     for key, facts in _entries().items():
@@ -475,7 +558,7 @@ def test_what_a_system_was_trained_on_is_known_or_said_to_be_unknown(system, col
 
 
 def test_every_model_was_trained_on_collections_of_the_catalogue():
-    assert {name for card in cards() for name in card.trained_on} <= set(catalogue.names())
+    assert {name for card in cards() for name in card.trained_on} <= set(catalogue.collection_names())
 
 
 def test_labels_and_the_direction_of_differences_are_those_of_the_charts(results, tmp_path):
@@ -511,7 +594,7 @@ def test_tables_in_csv_hold_unrounded_numbers_one_table_in_a_file(made, results,
 
 @pytest.mark.parametrize(("width", "inches"), [("page", 7.0), ("column", 320 / 96)])
 def test_figures_are_as_wide_as_the_page_says(made, tmp_path, width, inches):
-    pytest.importorskip("vl_convert", reason="needs the `figures` extra")
+    pytest.importorskip("vl_convert", reason="needs the package vl-convert-python")
     for path in made.save_figures(tmp_path, ["png", "pdf"], width)[:2]:
         data = path.read_bytes()
         if path.suffix == ".pdf":
@@ -522,3 +605,215 @@ def test_figures_are_as_wide_as_the_page_says(made, tmp_path, width, inches):
             dots = int.from_bytes(data[at : at + 4], "big") * 0.0254
             assert dots == pytest.approx(288, abs=1)
             assert pixels / dots == pytest.approx(inches, abs=0.01)
+
+
+def test_what_rounds_to_zero_is_zero_and_minus_signs_are_real(made, results, tmp_path):
+    text = html.unescape(made.to_html())
+    shown = re.sub(r"<script.*?</script>|<svg [^>]*>", "", text, flags=re.S)
+    assert not re.search(r"(?<!\w)[+−-]0\.000+\b|[ \[]-\d", shown)
+    assert (short_change(-0.0004), short_change(0.0), short_change(-0.0006)) == ("0", "0", "−0.001")
+    assert (share_change(0.9999), share_change(0.98)) == ("0%", "-2.0%")
+    assert typeset("x - y [-0.0000, +0.0010] +0.00001") == "x - y [0, +0.0010] +0.00001"
+    assert typeset("by -0.05 of nDCG@10, 0.1-0.2, -d x") == "by −0.05 of nDCG@10, 0.1-0.2, -d x"
+    audit = next(s for s in made.sections if s.name == "audit")
+    assert not re.search(r" -\d", " ".join(row[0].text for table in audit.tables for row in table.rows))
+
+
+def test_a_measure_without_a_direction_has_no_verdicts_anywhere(tmp_path):
+    weir.benchmark(
+        ["brook-facts", "brook-medical"], ["bm25", "rm3"], ["nDCG@10", "Judged@10"], out=tmp_path / "r"
+    )
+    made = weir.report(tmp_path / "r", audit=False)
+    page = made.to_html()
+    by_name = {section.name: section for section in made.sections}
+    assert [chart.axis for chart in by_name["baseline"].charts] == ["difference of nDCG@10"]
+    assert "Judged@10" not in str(by_name["baseline"].tables)
+    boards = re.findall(r'<div class="weir-board" data-measure="(.*?)">(.*?)</table>', page, re.S)
+    for measure, board in boards:
+        assert ("weir-icon" in board) == (measure == "nDCG@10")
+        assert ("weir-against" in board or "detectable" in board) == (measure == "nDCG@10")
+    assert by_name["leaderboard"].tables[1].header == ("system", "mean", "95% interval")
+    assert by_name["collections"].charts[1].verdicts == ()
+
+
+def test_one_value_everywhere_has_no_interval(tmp_path):
+    shares = {(d, "bm25"): 1.0 for d in "abcdefgh"}
+    shares |= {(d, "other"): n / 10 for n, d in enumerate("abcdefgh")}
+    made = weir.report(synthetic(tmp_path, shares), audit=False)
+    standings = {one.system: one for one in made.study.ranking_comparison("nDCG@10").standings}
+    assert (standings["bm25"].low, standings["bm25"].high) == (None, None)
+    assert standings["other"].low is not None
+    board = next(section for section in made.sections if section.name == "leaderboard")
+    assert "A system with one value everywhere has no interval." in board.lead
+    assert board.tables[0].rows[0][3].text == "–"
+
+
+def test_a_leader_over_the_mean_is_not_called_better_on_each(tmp_path):
+    names = "abcdefghij"
+    shares = {(d, "bm25"): 0.2 + 0.02 * n for n, d in enumerate(names)}
+    shares |= {(d, "rm3"): 0.25 + 0.02 * n for n, d in enumerate(names)}
+    shares |= {(d, "best"): (0.95 if n < 7 else 0.3) + 0.005 * n for n, d in enumerate(names)}
+    made = weir.report(synthetic(tmp_path, shares), audit=False)
+    study = made.study
+    [said] = [str(s) for s in made.sections[0].lists[0][1] if "every other system" in s.head]
+    singly = sum(
+        all(study.against(c, "best", other).verdict == "better" for other in ("bm25", "rm3"))
+        for c in study.on("nDCG@10")
+    )
+    assert 0 < singly < 10
+    assert f"on the mean of 10 collections (on {singly} of them also singly)" in said
+
+
+def test_conclusions_are_ordered_by_their_size_and_long_lists_are_counted(tmp_path):
+    shares = {("one", "bm25"): 0.5, ("one", "a"): 0.65, ("one", "z"): 0.05}
+    shares |= {("one", f"s{n}"): 0.5 for n in range(5)}
+    made = weir.report(synthetic(tmp_path, shares, 80), audit=False)
+    heads = [s.head for s in made.sections[0].lists[0][1]]
+    assert heads.index("z is worse than bm25") == 0
+    [level] = [s.head for s in not_concluded(made.study) if "no collection separates" in s.text]
+    c = made.study.on("nDCG@10")[0]
+    verdicts = [made.study.against(c, s).verdict for s in made.study.systems if s != "bm25"]
+    assert verdicts.count("not separable") > 3
+    assert level == f"That {verdicts.count('not separable')} of 7 systems differ from bm25:"
+
+
+def test_the_worst_finding_is_quoted_at_its_severity(made):
+    audit = next(section for section in made.sections if section.name == "audit")
+    found = [f for one in made.audits for f in one.findings]
+    for row in audit.tables[0].rows:
+        statement, severity, check = (cell.text for cell in row[:3])
+        own = [f for f in found if f.check == check and f.severity != "note"]
+        assert severity == min((f.severity for f in own), key=AUDITED.index)
+        assert any(said(f) == statement and f.severity == severity for f in own)
+    holes = [row[0].text for row in audit.tables[0].rows if row[2].text == "holes"]
+    shares = [dict(f.numbers)["judged share at 10"] for f in found if f.check == "holes" and f.system]
+    assert all(f" {percent(min(shares))} of the first" in text for text in holes)
+    turning = [f for f in found if f.check == "score bounds" and f.severity == "serious" and not f.system]
+    [question] = [q for q in made.questions if q.question == "Could unjudged documents decide it?"]
+    assert (question.severity == "serious") == bool(turning)
+    if turning:
+        most = max(int(dict(f.numbers)["pairs that may turn"]) for f in turning)
+        assert f"could turn {most} pair" in str(question.answer)
+
+
+def many_systems(folder, count=16) -> Path:
+    shares = {(f"c{d}", f"bm25(k1={n / 10})"): 0.4 + n % 3 / 50 for d in range(3) for n in range(count - 2)}
+    shares |= {(f"c{d}", "bm25"): 0.4 for d in range(3)} | {(f"c{d}", "good"): 0.9 for d in range(3)}
+    return synthetic(folder, shares)
+
+
+def test_of_many_systems_rows_are_systems_and_panels_those_that_are_separable(tmp_path):
+    made = weir.report(many_systems(tmp_path), audit=False)
+    study, by_name = made.study, {section.name: section for section in made.sections}
+    [chart] = by_name["baseline"].charts
+    separable = {
+        study.short_name(s) for s in study.systems for c in study.on("nDCG@10")
+        if (p := study.against(c, s)) is not None and p.verdict in ("better", "worse")
+    }  # fmt: skip
+    assert {panel.title for panel in chart.panels} == separable == {"good"}
+    assert by_name["collections"].charts[0].rows == study.numbers.labels
+    head = re.search(r'<table class="weir-grid weir-many.*?<tbody>', made.to_html(), re.S)[0]
+    assert re.findall(r'scope="col">(?:<bdi>)?(?:<span class="weir-whole">)?(\w+)', head) == [
+        "system", "c0", "c1", "c2"
+    ]  # fmt: skip
+    numbers = [study.numbers.number(name) for name in study.systems]
+    assert numbers.count(UNCOLOURED) == 16 - 13
+    assert all(study.numbers.number(name) < UNCOLOURED for name in ("bm25", "good"))
+    keys = re.search(r'<ul class="weir-keys">(.*?)</ul>', made.to_html(), re.S)[1]
+    assert keys.count("weir-mark") == 13
+    assert "in grey: 3 others" in keys
+
+
+def test_ranks_that_may_be_any_are_left_out(tmp_path):
+    shares = {("one", "bm25"): 0.5} | {("one", f"s{n}"): 0.5 for n in range(8)}
+    made = weir.report(synthetic(tmp_path, shares), audit=False)
+    [table] = next(section for section in made.sections if section.name == "leaderboard").tables
+    assert "rank" not in table.header
+    assert 'class="weir-rank"' not in made.to_html()
+    lines = made.to_markdown().splitlines()
+    assert "| system | nDCG@10 | 95% interval | better/not separable/worse |" in lines
+
+
+def test_rankings_that_are_too_large_leave_those_of_other_collections_in_the_page(results, monkeypatch):
+    made = weir.report(results, audit=False)
+    size = {
+        name: sum(cell.run.stat().st_size for cell in made.study.cells if cell.dataset == name)
+        for name in made.study.datasets
+    }
+    large = max(size, key=size.get)
+    monkeypatch.setattr("weir.plugins.report.page.RUN_BYTES", sum(size.values()) - 1)
+    packed = Packed.of(made.study)
+    ranked = {one["name"]: one.get("ranked", 0) for one in packed.index["datasets"]}
+    assert {name for name, count in ranked.items() if count} == set(size) - {large}
+    text = html.unescape(made.to_html())
+    assert f"those that moved most; none of {large}, whose rankings are" in text
+    assert "Choose a query to see documents" in text
+    monkeypatch.setattr("weir.plugins.report.page.RUN_BYTES", 0)
+    text = html.unescape(made.to_html())
+    assert "No rankings are packed in this page" in text
+    assert "Choose a query" not in text
+
+
+def test_systems_and_collections_have_one_order(made):
+    labels = made.study.numbers.labels
+    whole = made.study.ranking_comparison("nDCG@10")
+    assert list(labels) == [made.study.short_name(one.system) for one in whole.standings]
+    page = made.to_html()
+    keys = re.search(r'<ul class="weir-keys">(.*?)</ul>', page, re.S)[1]
+    assert [html.unescape(re.sub("<.*?>", "", k)) for k in re.findall(r"<li>(.*?)</li>", keys)] == list(
+        labels
+    )
+    for section in made.sections:
+        for chart in section.charts:
+            rows = [row for row in getattr(chart, "rows", ()) if row in made.study.datasets]
+            assert rows == [name for name in made.study.datasets if name in rows]
+            panels = [panel.title for panel in getattr(chart, "panels", ()) if panel.title in labels]
+            assert panels == [label for label in labels if label in panels]
+
+
+def test_published_tables_make_no_page(results, tmp_path, capsys):
+    path = tmp_path / "x.html"
+    assert main(["report", str(results), "--published", "BEIR paper", "-o", str(path)]) == 2
+    assert "leave out -o" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_csv_holds_plain_numbers(made, tmp_path):
+    made.save_tables(tmp_path)
+    for path in tmp_path.glob("*.csv"):
+        header, *rows = csv.reader(path.read_text().splitlines())
+        for name, column in zip(header, zip(*rows, strict=True), strict=True):
+            cells = [cell for cell in column if cell]
+            assert not any(re.fullmatch(r"[\d.,]*%|'-|\d{1,3}(,\d{3})+", cell) for cell in cells), (
+                path.name,
+                name,
+            )
+            numbers = [cell for cell in cells if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?|True|False", cell)]
+            texts = [cell for cell in cells if cell not in numbers and re.match(r"[-+]?\d+\b(?!-)", cell)]
+            assert not numbers or not texts, (path.name, name, texts)
+    with (tmp_path / "leaderboard.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    whole = made.study.ranking_comparison("nDCG@10")
+    for one in whole.standings:
+        [row] = [
+            r for r in rows if (r["measure"], r["system"]) == ("nDCG@10", made.study.short_name(one.system))
+        ]
+        assert float(row["mean"]) == one.mean
+        assert (row["low"], row["high"]) == ("" if one.low is None else repr(one.low), "" if one.high is None else repr(one.high))  # fmt: skip
+        assert (row["best rank"], row["worst rank"]) == (str(one.best), str(one.worst))
+
+
+@pytest.mark.parametrize("queries", [8, 17, 18])
+def test_the_seed_matters_only_to_tests_that_draw(queries):
+    qrels = {f"q{n}": {"d": 1} for n in range(queries)}
+    runs = {"a": {key: {"d": 1.0} for key in qrels}, "b": {key: {"e": 2.0, "d": 1.0} for key in qrels}}
+    p = {
+        weir.compare(qrels, runs, ["RR"], method=ComparisonMethod(seed=seed))[0].pairs[0].p
+        for seed in range(8)
+    }
+    sentence = seed_of_tests(list(weir.compare(qrels, runs, ["RR"])))
+    assert ("count every permutation" in sentence) == (queries <= 17)
+    if queries <= 17:
+        assert p == {2 * 0.5**queries}
+    else:
+        assert "1 of 1 tests draw 100,000 permutations" in sentence

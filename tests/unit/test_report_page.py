@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,9 +19,20 @@ if CHROMIUM is None:
     pytest.skip("needs Debian's chromium", allow_module_level=True)
 
 import weir  # noqa: E402 - after the skip
+from tests.unit.test_charts import large_charts  # noqa: E402 - after the skip
 from tests.unit.test_report import results, synthetic  # noqa: E402, F401 - behind the skip; a fixture
 from tests.unit.test_submissions import mine, packed, site  # noqa: E402, F401 - behind the skip; fixtures
-from weir.core.charts import MIDDLE_PX, NARROW_PX, WIDE_PX, Point, Points, svg  # noqa: E402 - after the skip
+from weir.core.charts import (  # noqa: E402 - after the skip
+    MIDDLE_PX,
+    NARROW_PX,
+    WIDE_PX,
+    WIDTHS_PX,
+    Point,
+    Points,
+    sheets,
+    svg,
+)
+from weir.core.colours import INKS  # noqa: E402 - after the skip
 from weir.plugins.report.page import style_sheet  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -136,9 +149,8 @@ def test_what_is_wider_than_its_frame_says_so(page):
     found = page.locator("section .weir-frame:visible").evaluate_all(wide)
     assert [True, True] in found
     assert all(scrolls == said for scrolls, said in found)
-    first = page.locator("#audit thead th").first
-    assert first.inner_text() == "what was found"
-    assert first.bounding_box()["width"] >= 200
+    worst = page.locator("#audit .weir-question p")  # the telling part is whole at every width
+    assert min(worst.evaluate_all("all => all.map(p => p.getBoundingClientRect().width)")) >= 300
 
 
 def test_it_is_whole_without_javascript(browser, address):
@@ -186,15 +198,6 @@ def test_every_page_of_a_leaderboard_fits_a_telephone(browser, site):  # noqa: F
     opened.close()
 
 
-def test_it_prints(browser, address, tmp_path):
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(address)
-    page.pdf(path=tmp_path / "report.pdf", format="A4")
-    assert Path(tmp_path / "report.pdf").stat().st_size > 20_000
-    context.close()
-
-
 @pytest.fixture(scope="module")
 def large(tmp_path_factory) -> str:
     """A report of thirty systems with long names on nine collections."""
@@ -207,8 +210,106 @@ def large(tmp_path_factory) -> str:
     return (folder / "report.html").as_uri()
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> str:
+    """A report of 23 runs on one collection, with the names that files of re-rankings have."""
+    folder = tmp_path_factory.mktemp("runs")
+    names = [f"rerank.SPLADE_P_P_ENSEMBLE.output_v2_aug_model_{n}b-checkpoint-800" for n in range(22)]
+    shares = {("dl19", s): 0.2 + n / 40 for n, s in enumerate(["bm25", *names])}
+    weir.report(synthetic(folder / "results", shares), audit=False).save(folder / "report.html")
+    return (folder / "report.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> str:
+    """A report of one system on one collection."""
+    folder = tmp_path_factory.mktemp("alone")
+    weir.report(synthetic(folder / "results", {("one", "bm25"): 0.4}), audit=False).save(
+        folder / "report.html"
+    )
+    return (folder / "report.html").as_uri()
+
+
+PAGES = ("address", "large", "runs", "alone")
+WIDTHS = (360, 390, 600, 719, 720, 768, 905, 1024, 1440)
+
+
+@pytest.mark.parametrize("which", PAGES)
+def test_nothing_is_wider_than_its_box_and_no_texts_meet(browser, request, which):
+    """At each width: no box holds more than it shows unless it scrolls and says so; no two texts of a chart, and no
+    two cells of a table, lie on one another.
+    """
+    opened = browser.new_page()
+    opened.goto(request.getfixturevalue(which))
+    for theme, width in zip(("light", "dark") * 5, WIDTHS, strict=False):
+        opened.emulate_media(color_scheme=theme)
+        opened.set_viewport_size({"width": width, "height": 900})
+        opened.wait_for_timeout(50)  # the frames are told of their new size
+        assert opened.evaluate("document.scrollingElement.scrollWidth") <= width
+        assert (
+            opened.evaluate(
+                """() => [...document.querySelectorAll('main *')]
+              .filter(e => !(e instanceof SVGElement) && e.clientWidth && e.checkVisibility())
+              .filter(e => !e.matches('.weir-frame, .weir-hidden, bdi, select') && !e.closest('.weir-row, .weir-text, .weir-hidden'))
+              .filter(e => getComputedStyle(e).display != 'inline' && e.scrollWidth > e.clientWidth + 1)
+              .map(e => [e.tagName, e.className, e.textContent.slice(0, 40), e.scrollWidth, e.clientWidth])"""
+            )
+            == []
+        ), width
+        assert opened.evaluate(MEETING) == [], width
+    opened.close()
+
+
+MEETING = """() => {
+  const box = e => {
+    const range = document.createRange(), texts = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), boxes = [];
+    while (texts.nextNode()) {
+      if (texts.currentNode.parentElement.closest('.weir-hidden')) continue;
+      range.selectNodeContents(texts.currentNode);
+      boxes.push(...range.getClientRects());
+    }
+    const ends = (side, of) => Math[of](...boxes.map(b => b[side]));
+    return { left: ends('left', 'min'), right: ends('right', 'max'), top: ends('top', 'min'), bottom: ends('bottom', 'max'), width: boxes.length };
+  };
+  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
+  const found = [];
+  const check = (all, boxes) => all.forEach((e, n) => boxes.slice(0, n).forEach((other, m) => {
+    if (boxes[n].width && other.width && meet(boxes[n], other)) found.push([e.textContent, all[m].textContent]);
+  }));
+  for (const drawn of document.querySelectorAll('svg.weir-chart')) {
+    if (!drawn.clientWidth) continue;
+    const all = [...drawn.querySelectorAll('text')].filter(t => !t.closest('[transform*=rotate]'));
+    check(all, all.map(t => t.getBoundingClientRect()));
+  }
+  for (const row of document.querySelectorAll('tr')) {
+    if (!row.offsetParent) continue;
+    const all = [...row.cells].filter(c => c.offsetParent && getComputedStyle(c).position != 'sticky');
+    check(all, all.map(box));
+  }
+  return found;
+}"""
+"""Texts of a chart, and contents of a table's row, whose boxes lie on one another."""
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1024, 1440])
+def test_documents_stand_side_by_side(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.get_by_label("Collection", exact=True).select_option(label="brook-medical")
+    page.locator(".weir-doc").first.wait_for()
+    one, other = (page.locator(f".weir-pair > div:nth-child({n})").bounding_box() for n in (1, 2))
+    assert one["y"] == other["y"]
+    assert min(one["width"], other["width"]) >= min(300, 0.4 * width)
+    assert one["height"] < 3 * 900
+    document = page.locator(".weir-doc:has(details)").first
+    short = document.bounding_box()["height"]
+    document.locator("summary").press("Enter")  # the rest of the excerpt, by keyboard
+    assert document.bounding_box()["height"] >= short
+    shown = document.locator(".weir-text")
+    assert shown.evaluate("e => e.checkVisibility() && e.scrollHeight <= e.clientHeight + 1")
+
+
 @pytest.mark.parametrize("width", [688, 710], ids=["A4", "Letter"])
-@pytest.mark.parametrize("which", ["address", "large"])
+@pytest.mark.parametrize("which", PAGES)
 def test_nothing_is_cut_on_paper(browser, request, which, width):
     """Pages less their margins are so many pixels wide; what a frame would scroll on a screen is lost on paper."""
     opened = browser.new_page(viewport={"width": width, "height": 970})
@@ -221,29 +322,98 @@ def test_nothing_is_cut_on_paper(browser, request, which, width):
           .map(e => [e.tagName, e.textContent.slice(0, 40), e.closest('section')?.id])"""
     )
     assert beyond == []
-    strips = opened.locator("#leaderboard tbody .weir-strip")
-    assert min(strips.evaluate_all("all => all.map(s => s.clientWidth)")) >= width / 3 - 30
-    assert opened.locator("#queries table").bounding_box()["height"] > 40
+    assert opened.evaluate(MEETING) == []
+    if which != "alone":
+        strips = opened.locator("#leaderboard tbody .weir-strip:visible")
+        assert (
+            opened.locator("#leaderboard .weir-leaders:visible").count() == 1
+        )  # further measures are tables
+        assert min(strips.evaluate_all("all => all.map(s => s.clientWidth)")) >= width / 3 - 30
+        assert opened.locator("#queries table").bounding_box()["height"] > 40
     assert opened.locator("#queries .weir-screen").is_hidden()
     assert opened.locator(".weir-code").evaluate("e => e.scrollWidth <= e.clientWidth")
     opened.close()
 
 
+def filled(pdf: Path) -> list[float]:
+    """Return how much of each page is used: where its last ink stands, from 0 at the upper margin to 1 at the lower."""
+    drawn = subprocess.run(["pdftoppm", "-r", "30", "-gray", pdf], capture_output=True, check=True).stdout
+    parts, pages, margin = io.BytesIO(drawn), [], MARGIN / 25.4 * 30
+    while parts.readline():  # P5, the size, the largest grey, the pixels
+        wide, high = map(int, parts.readline().split())
+        parts.readline()
+        ink = np.frombuffer(parts.read(wide * high), np.uint8).reshape(high, wide).min(axis=1) < 245
+        pages.append((np.flatnonzero(ink).max(initial=0) - margin) / (high - 2 * margin))
+    return pages
+
+
+PAPER = {"A4": (210, 297), "Letter": (215.9, 279.4)}
+MARGIN = 14  # millimetres
+TOGETHER = """() => {
+  const whole = '.weir-chart, .weir-question, .weir-code, .weir-short p, table:not(:has(tbody tr:nth-child(13))), tr'
+  const seen = part => part.checkVisibility() && !part.parentElement.closest(whole)
+  const parts = [...document.querySelectorAll(whole)].filter(seen)
+  let tallest = 0, end = 0
+  for (const [n, part] of parts.entries()) {
+    const figure = part.closest('figure')  // its last chart keeps the key
+    const last = figure && figure !== parts[n + 1]?.closest('figure') ? figure : part
+    const bottom = last.getBoundingClientRect().bottom
+    tallest = Math.max(tallest, bottom - end)
+    end = Math.max(end, bottom)
+  }
+  return tallest
+}"""
+"""Returns the pixels of the tallest part of a page that paper does not divide, with what stands above it."""
+
+
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs Debian's poppler-utils")
-@pytest.mark.parametrize("form", ["A4", "Letter"])
-def test_no_heading_ends_a_page(browser, address, form, tmp_path):
-    opened = browser.new_page()
-    opened.goto(address)
+@pytest.mark.parametrize("form", PAPER)
+@pytest.mark.parametrize("which", PAGES)
+def test_pages_of_paper_are_filled_and_tables_go_on_below_their_headers(
+    browser, request, which, form, tmp_path
+):
+    """No heading ends a page, none is left emptier than what comes next is tall, no row of a table stands alone, headers are repeated."""
+    wide, high = ((size - 2 * MARGIN) / 25.4 * 96 for size in PAPER[form])
+    opened = browser.new_page(viewport={"width": round(wide), "height": round(high)})
+    opened.goto(request.getfixturevalue(which))
     opened.pdf(path=tmp_path / "report.pdf", format=form)
-    above = " ".join(
-        " ".join(opened.locator("h2, section:not(#reproduce) .weir-lead").all_text_contents()).split()
+    above = opened.locator("h2, section:not(#reproduce) .weir-lead").all_text_contents()
+    opened.emulate_media(media="print")
+    tallest = opened.evaluate(TOGETHER) / high
+    tables = opened.locator("table:visible").evaluate_all(
+        """all => all.filter(t => t.tHead && t.tBodies[0].rows.length > 3).map(t => [
+          [...t.tHead.rows[0].cells].map(c => c.innerText.trim().split(/\\s/)[0]).filter(Boolean),
+          [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.innerText.replace(/\\s+/g, ''))),
+        ])"""
     )
+    moved = opened.locator(
+        "thead svg [transform]"
+    ).count()  # Chromium leaves them out of a header that it repeats
     opened.close()
-    subprocess.run(["pdftotext", tmp_path / "report.pdf", tmp_path / "report.txt"], check=True)
+    assert moved == 0
+    subprocess.run(["pdftotext", "-layout", tmp_path / "report.pdf", tmp_path / "report.txt"], check=True)
     pages = (tmp_path / "report.txt").read_text().strip("\f\n").split("\f")
-    assert len(pages) > 2
     ends = [one.strip().splitlines()[-1].strip() for one in pages]
-    assert [last for last in ends if len(last) > 8 and last in above] == []
+    assert [last for last in ends if any(text.endswith(last) for text in above)] == []
+    used = filled(tmp_path / "report.pdf")
+    assert len(used) == len(pages)
+    assert tallest < 1
+    assert 1 - min(used[:-1], default=1) <= tallest
+    lines = [[re.sub(r"\s+", "", line) for line in one.splitlines()] for one in pages]
+    for header, rows in tables:
+        last = [row[-1] for row in rows]
+        held = [
+            sum(
+                any(line.startswith(row[0]) and line.endswith(end) for line in of)
+                for row, end in zip(rows, last, strict=True)
+            )
+            for of in lines
+        ]
+        if sum(held) != len(rows) or not all(row[0] and row[-1] for row in rows):
+            continue  # rows of several lines, or like those of another table
+        assert 1 not in held, (header, held)
+        for of, count in zip(lines, held, strict=True):
+            assert not count or any(all(word in line for word in header) for line in of), header
 
 
 @pytest.mark.parametrize("width", [WIDE_PX, MIDDLE_PX, NARROW_PX])
@@ -264,7 +434,7 @@ def test_labels_touch_their_marks_and_nothing_else(browser, width, count):
     )
     chart = Points("t", "milliseconds of a query", "nDCG@10", points, ((0, True),))
     opened = browser.new_page(viewport={"width": width + 40, "height": 600})
-    opened.set_content(f"<style>{style_sheet()}</style>{svg(chart, width, classes=True)}")
+    opened.set_content(f"<style>{style_sheet()}</style>{svg(chart, width, classes=True, inter=True)}")
     labels = opened.evaluate(
         """() => [...document.querySelectorAll('[data-label]')].map(g => {
           const box = g.querySelector('text').getBBox(), line = g.querySelector('line');
@@ -291,3 +461,117 @@ def test_labels_touch_their_marks_and_nothing_else(browser, width, count):
         for other in labels[:n]:
             a, b = one["box"], other["box"]
             assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+
+
+def texts_outside(opened) -> list[str]:
+    """Texts of charts that leave their drawing, as the browser measures them."""
+    return opened.evaluate(
+        """() => [...document.querySelectorAll('svg[role=img] text')].filter(t => {
+          const box = t.getBoundingClientRect(), all = t.ownerSVGElement.getBoundingClientRect();
+          return box.width && (box.right > all.right + 1 || box.left < all.left - 1 || box.top < all.top - 2 || box.bottom > all.bottom + 2);
+        }).map(t => t.textContent)"""
+    )
+
+
+@pytest.mark.parametrize("width", ["page", "column"])
+def test_no_text_of_a_figure_is_cut_where_inter_is_not_there(browser, results, width):  # noqa: F811 - the fixture
+    opened = browser.new_page()
+    charts = [*weir.report(results, audit=False).charts(), *large_charts()]
+    drawn = [
+        svg(part, WIDTHS_PX[width], key=True) for one in charts for part in sheets(one, WIDTHS_PX[width])
+    ]
+    opened.set_content("".join(drawn))
+    assert texts_outside(opened) == []
+    opened.set_content(weir.report(results, audit=False)._repr_html_())
+    assert texts_outside(opened) == []
+    opened.close()
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1440])
+@pytest.mark.parametrize("which", ["address", "large"])
+def test_charts_fill_the_page_and_cut_nothing(browser, request, which, width):
+    opened = browser.new_page(viewport={"width": width, "height": 900})
+    opened.goto(request.getfixturevalue(which))
+    assert texts_outside(opened) == []
+    main = opened.locator("main").evaluate(
+        "e => e.clientWidth - 2 * parseFloat(getComputedStyle(e).paddingLeft)"
+    )
+    wide = opened.locator(".weir-drawn > div:visible > svg[role=img]").evaluate_all(
+        "all => all.map(s => s.clientWidth)"
+    )
+    assert min(wide) >= main - 1
+    names = (
+        "all => all.filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"
+    )
+    assert opened.locator(".weir-grid th, .weir-whole").evaluate_all(names) == []
+    assert opened.get_by_role("button", name="Dark or light").bounding_box()["x"] < width - 60
+    opened.close()
+
+
+def test_what_is_pressed_is_large_enough_and_what_does_not_scroll_is_no_stop(page):
+    for pressed in ("summary", ".weir-sort", ".weir-top button"):
+        boxes = page.locator(f"{pressed}:visible").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect().height)"
+        )
+        assert min(boxes) >= 24, pressed
+    stops = page.locator(".weir-frame:visible").evaluate_all(
+        "all => all.map(f => [f.scrollWidth > f.clientWidth + 1, f.tabIndex])"
+    )
+    assert [False, -1] in stops
+    assert all((tab == 0) == scrolls for scrolls, tab in stops)
+    assert " " in page.locator(".weir-pair h4").first.evaluate("e => e.textContent")
+
+
+def test_bars_of_queries_are_as_long_as_the_largest_and_the_list_stays_in_sight(page):
+    page.get_by_label("Collection", exact=True).select_option(label="brook-medical")
+    page.locator(".weir-view h3").wait_for()
+    bars = page.locator(".weir-row rect").evaluate_all("all => all.map(r => +r.getAttribute('width'))")
+    assert max(bars) == pytest.approx(48)
+    listed = page.locator(".weir-list")
+    rows_high = page.locator(".weir-list [role=presentation]").bounding_box()["height"]
+    assert listed.bounding_box()["height"] <= rows_high + 4
+    page.locator(".weir-doc").last.scroll_into_view_if_needed()
+    assert listed.bounding_box()["y"] > 0
+
+
+def test_paper_has_one_chart_of_a_section_and_breaks_between_its_strips(browser, large, address):
+    opened = browser.new_page(viewport={"width": 688, "height": 970})
+    opened.emulate_media(media="print")
+    opened.goto(large)
+    high = opened.locator(".weir-chart:visible").evaluate_all(
+        "all => all.map(s => s.getBoundingClientRect().height)"
+    )
+    assert max(high) <= 970
+    assert set(
+        opened.locator(".weir-chart[role=img]:visible").evaluate_all(
+            "all => all.map(s => getComputedStyle(s).breakInside)"
+        )
+    ) == {"avoid"}
+    rows = opened.locator("#collections table").first.locator("tbody tr")
+    assert rows.count() == 30
+    opened.goto(address)
+    assert opened.locator("#leaderboard .weir-paper table").count() == 2  # the further measures
+    assert opened.locator("#leaderboard .weir-paper").is_visible()
+    opened.close()
+
+
+@pytest.mark.parametrize(("theme", "system"), [("true", "dark"), ("false", "light")])
+def test_a_notebook_decides_the_colours_of_its_charts_and_texts_stand_left(browser, theme, system):
+    """JupyterLab has a theme of its own, and sets every cell of a table to the right."""
+    rows = weir.benchmark("brook-facts", ["bm25", "rm3"], ["RR"])
+    opened = browser.new_page()
+    opened.emulate_media(color_scheme=system)
+    opened.set_content(
+        "<style>:not(.m).jp-RenderedHTMLCommon td {text-align: right}</style>"
+        f'<body data-jp-theme-light="{theme}"><div class="jp-RenderedHTMLCommon">'
+        f"{rows._repr_html_()}{rows.plot()._repr_html_()}</div></body>"
+    )
+    ink = opened.evaluate(
+        "getComputedStyle(document.querySelector('.weir-figure')).getPropertyValue('--weir-ink')"
+    )
+    assert ink == INKS["ink"][theme == "false"]
+    aligned = opened.locator("tbody tr:first-child td").evaluate_all(
+        "all => all.map(c => getComputedStyle(c).textAlign)"
+    )
+    assert aligned[:3] == ["left", "left", "right"]
+    opened.close()

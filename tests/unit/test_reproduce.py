@@ -117,7 +117,7 @@ def test_a_group_counts_once_all_of_it_is_there(tmp_path):
         write_cell(tmp_path / member / "cell", manifest=manifest)
     found = [c for c in reproduce(tmp_path, "BM25 [BEIR paper]") if c.dataset == "cqadupstack"]
     assert [(c.measure, c.outcome, c.split) for c in found] == [
-        ("nDCG@10", "off", "test"),
+        ("nDCG@10", "other data", "test"),
         ("AP", "not published", "test"),
     ]
     *_, page = reproduction_tables(tmp_path, found)
@@ -146,9 +146,9 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     cell(tmp_path / "r", "a", {"nDCG@10": 0.6})
     assert "no such folder" in refused(capsys, "study", "reproduce", str(tmp_path / "nothing"))
     assert "no published model named 'BM52'" in refused(
-        capsys, "study", "reproduce", str(tmp_path / "r"), "--as", "BM52"
+        capsys, "study", "reproduce", str(tmp_path / "r"), "--published", "BM52"
     )
-    assert "fits several" in refused(capsys, "study", "reproduce", str(tmp_path / "r"), "--as", "bm25")
+    assert "fits several" in refused(capsys, "study", "reproduce", str(tmp_path / "r"), "--published", "bm25")
     assert "-1 decimals" in refused(capsys, "study", "reproduce", str(tmp_path / "r"), "--tolerance", "-1")
 
 

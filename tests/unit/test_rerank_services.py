@@ -25,10 +25,10 @@ from weir.core.filters import DocumentLists
 from weir.core.query_metadata import QueryMetadata
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.experiment.experiment import Experiment
+from weir.plugins.servers.service_reranker import PROBE_QUERY, ServiceReranker
 from weir.services.requests import Limits, paid
 from weir.settings import settings
 from weir.systems import BM25, Context, parse_system
-from weir.systems.rerank.service_reranker import PROBE_QUERY, ServiceReranker
 
 KEY = "sk-very-secret-0123456789"
 CORPUS = Corpus.of({f"d{n:03}": f"river weir {n} " + "dam " * (n % 7) for n in range(150)})

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import weir
-from tests.unit.brooklet import write_collection
+from tests.unit.brooklet import write_collection, written_files
 from tests.unit.cells import changed, write_cell
 from weir.api.results_folder import results as folder_rows
 from weir.cli import main
@@ -23,7 +23,7 @@ from weir.core.run import Run
 from weir.core.tables import display_width
 from weir.errors import RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import finished_cells, of_systems
+from weir.experiment.results import ORDER, GridOrder, finished_cells, keep_order, of_systems
 from weir.measures import score_run
 from weir.stats.score_rows import BEST, result_rows, row_notes
 
@@ -63,7 +63,7 @@ def test_results_are_a_grid_in_the_order_of_the_experiment(results, capsys):
     lines = tables[1].split("\n")
     assert lines[0].split() == ["system", "zebra", "aardvark", "mean", "of", "2", "datasets"]
     assert [line.split("  ")[0] for line in lines[2:]] == list(SYSTEMS)
-    assert "4 queries can show no difference, however large" in tables[-1]  # so no letters tell them apart
+    assert "4 queries are too few for a test" in tables[-1]  # so no letters tell them apart
     means = {(r.dataset, r.system): r.mean for r in folder_rows(results) if r.measure == "nDCG@10"}
     for line, system in zip(lines[2:], SYSTEMS, strict=True):
         assert f"{means['zebra', system]:.4f}" in line
@@ -145,6 +145,29 @@ def test_labels_are_shown_and_are_in_no_key(results, capsys):
     ] == ["rm3"]
 
 
+def test_notes_call_systems_as_tables_do(results, tmp_path, capsys):
+    labels = ["--label", f"tuned={TUNED}", "--label", "base=bm25", "--label", "more=rm3"]
+    data = [str(results.parent / name) for name in ("zebra", "aardvark")]
+    run = ["run", *(a for d in data for a in ("-d", d)), *(a for s in SYSTEMS for a in ("-s", s)), "-q"]
+    for command in (
+        ["results", str(results)],
+        [*run, "-m", "AP", "-o", str(results)],
+        ["compare", str(results)],
+    ):
+        assert main([*command, *labels, "--notes"]) == 0
+        said = capsys.readouterr().err
+        assert not [system for system in SYSTEMS if system in said]
+    qrels, whole, part = written_files(
+        tmp_path,
+        qrels="q1 0 d1 1\nq2 0 d1 1\n",
+        whole="q1 Q0 d1 1 2 x\nq2 Q0 d1 1 2 x\n",
+        part="q1 Q0 d1 1 2 x\n",
+    )
+    for command in ("eval", "compare"):
+        assert main([command, *map(str, (qrels, whole, part)), "-m", "RR", "--label", "ours=part"]) == 0
+        assert "note: ours: 1 of 2 judged queries are not answered" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("label", "message"),
     [
@@ -165,8 +188,8 @@ def test_nothing_is_wider_than_the_terminal(results, runs, capsys, monkeypatch, 
     for command in (
         ["results", results], ["results", results, "--long"], ["compare", results], ["compare", results, "--long"],
         ["compare", qrels, good, poor], ["eval", qrels, good, poor, "-m", "nDCG@10", "-m", "AP", "-m", "RR"],
-        ["study", "efficiency", results], ["power", qrels, good, poor], ["datasets"], ["models"],
-        ["study", "reproduce", results], ["stats", qrels], ["gate", qrels, good, poor], ["diff", qrels, good, poor], ["verify", results], ["results", results, "--provenance"],
+        ["study", "efficiency", results], ["power", qrels, good, poor], ["list", "datasets"], ["list", "models"],
+        ["study", "reproduce", results], ["data", "stats", qrels], ["gate", qrels, good, poor], ["diff", qrels, good, poor], ["verify", results], ["results", results, "--provenance"],
     ):  # fmt: skip
         main(list(map(str, command)))
         out = capsys.readouterr().out
@@ -220,14 +243,15 @@ def test_the_judged_rate_of_rows_is_the_measure():
     assert result_rows(other, "d", "s")[0].judged_at_10 == result_rows(asked, "d", "s")[0].mean == 0.75
     (note,) = row_notes(result_rows(other, "d", "s"))
     assert str(note).startswith("note: 75.0% of the first 10 documents are judged;")
-    assert str(note) in note.whole
-    assert "condensed(nDCG@10)" in note.whole
+    assert str(note) in note.with_details
+    assert "condensed(nDCG@10)" in note.with_details
     # The note is of what is returned, as an audit counts.
     half = score_run(qrels, Run.of({"q1": {"a": 2.0, "x": 1.0}}), ["AP"])
     assert half.judged_at_10 == 0.25
     for notes in (row_notes(result_rows(half, "d", "s")), half.notes()):
         assert any(
-            str(note).startswith("note: 50.0% of the first 10 documents are judged;") for note in notes
+            str(note).startswith("note: 50.0% of the first 10 documents of answered queries are judged;")
+            for note in notes
         )
     whole = Run.of({"q1": {"a": 2.0}, "q2": {"c": 1.0}})
     assert row_notes(result_rows(score_run(qrels, whole, ["AP"]), "d", "s")) == []
@@ -295,7 +319,7 @@ def test_a_grid_says_which_queries_were_not_answered(tmp_path, capsys):
     systems = ["bm25", f'run("{tmp_path}/first.trec")']
     with pytest.warns(RankingWarning, match="3 of 4 queries are not in the file"):
         done = weir.benchmark(data, systems, ["nDCG@10"], out=tmp_path / "results")
-    note = f"note: queries that were not answered score 0: 3 of 4 ({systems[1]} on one), 3 of 4 ({systems[1]} on other)"
+    note = "note: queries that were not answered score 0: 3 of 4 (first on one), 3 of 4 (first on other)"
     for command in ("results", "compare"):
         assert main([command, str(tmp_path / "results")]) == 0
         assert note in capsys.readouterr().err
@@ -303,3 +327,123 @@ def test_a_grid_says_which_queries_were_not_answered(tmp_path, capsys):
         assert note in repr(result)
     main(["gate", str(tmp_path / "results"), str(tmp_path / "results"), "-s", systems[1]])
     assert "note: 3 of 4 judged queries are not answered and score 0" in capsys.readouterr().err
+
+
+def grid(
+    folder: Path, at: Path, systems: list[str], k: int = 1000, measures: tuple[str, ...] = ("nDCG@10",)
+) -> None:
+    weir.Experiment([folder], systems, measures, k).execute(at)
+
+
+def test_results_stand_in_the_order_that_was_asked_for(tmp_path):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["rm3"])
+    grid(folder, at, ["bm25", 'bm25("elastic")', "rm3"])
+    assert [cell.system for cell in finished_cells(at)] == ["rm3", "bm25", 'bm25("elastic")']
+    (at / ORDER).write_text("{}")  # of a damaged order nothing is lost but itself
+    assert {cell.system for cell in finished_cells(at)} == {"rm3", "bm25", 'bm25("elastic")'}
+    keep_order(at, ["c"], ["bm25"])
+    keep_order(at, ["d"], ["rm3", "bm25"])
+    assert GridOrder.read(at) == GridOrder(("c", "d"), ("bm25", "rm3"))
+    assert finished_cells(at)[0].system == "bm25"
+
+
+def test_what_differs_in_k_alone_is_one_system(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    for k in (3, 50):
+        grid(folder, at, ["bm25", "rm3"], k)
+    assert [cell.label for cell in finished_cells(at)] == ["bm25 #k=3", "bm25", "rm3 #k=3", "rm3"]
+    assert main(["compare", str(at), "-m", "nDCG@10"]) == 0
+    out, err = capsys.readouterr()
+    assert "adjusted over 1 comparison" in out
+    assert "note: bm25 on c is compared with k=50 alone, not 3" in err
+    assert main(["compare", str(at), "-m", "nDCG@10", "-s", "bm25", "-s", "bm25 #k=3"]) == 0
+    assert "bm25 #k=3" in capsys.readouterr().out
+
+
+def test_of_judgments_that_changed_the_last_count_alone(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    judged = folder / "qrels" / "test.tsv"
+    before, after = judged.read_text(), judged.read_text().replace("q1\td1\t2\n", "")
+    for text in (before, after, before):  # the third run finds its scores made already
+        judged.write_text(text)
+        grid(folder, at, ["bm25", "rm3"])
+        run = finished_cells(at)[0].run
+        [mean] = weir.evaluate(judged, run, ["nDCG@10"]).means().values()
+        assert [row.mean for row in weir.results(at) if row.system == "bm25"] == [mean]
+    capsys.readouterr()
+    assert main(["compare", str(at)]) == 0
+    out, err = capsys.readouterr()
+    assert "adjusted over 1 comparison" in out
+    assert "note: 2 rankings were scored by other judgments before; the last ones asked for count" in err
+    assert main(["verify", "-q", str(at)]) == 0
+    assert main(["gate", "--save", str(tmp_path / "b.tsv"), str(at), "-s", "bm25"]) == 0
+    assert main(["report", "-q", str(at), "-o", str(tmp_path / "report.html")]) == 0
+
+
+def test_systems_of_other_judgments_are_not_compared(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25", "rm3", "bm25(b=0.9)"])
+    judged = folder / "qrels" / "test.tsv"
+    judged.write_text(judged.read_text().replace("q1\td1\t2\n", ""))
+    grid(folder, at, ["bm25", "bm25(b=0.9)"])  # of rm3 there are the former judgments alone
+    capsys.readouterr()
+    assert main(["results", str(at)]) == 0
+    other = "rm3 on c was scored by other judgments than the last ones asked for, and does not compare"
+    assert f"note: {other}" in capsys.readouterr().err
+    assert main(["compare", str(at), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert {s["system"] for s in json.loads(out)["standings"]} == {"bm25", "bm25(b=0.9)"}
+    assert f"note: {other}: left out; the same weir run scores it again" in err
+    assert main(["compare", str(at), "-s", "bm25", "-s", "rm3"]) == 2
+    assert other in capsys.readouterr().err
+    page = str(tmp_path / "report.html")
+    assert main(["report", "-q", "--no-audit", "--markdown", str(at), "-o", page]) == 0
+    assert "| rm3 |" not in capsys.readouterr().out
+    assert main(["report", "-q", "--no-audit", str(at), "-s", "rm3", "-o", page]) == 2
+    assert other in capsys.readouterr().err
+    (folder / "corpus.jsonl").unlink()  # else both are scored again by the judgments that are here
+    cells = {cell.system: str(cell.folder) for cell in finished_cells(at)}
+    assert main(["diff", cells["bm25"], cells["rm3"]]) == 2
+    assert "scored by different judgments" in capsys.readouterr().err
+
+
+def test_systems_on_other_documents_of_one_name_do_not_meet(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25"])
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(corpus.read_text().splitlines(keepends=True)[:-1]))
+    grid(folder, at, ["rm3"])
+    assert main(["results", str(at)]) == 0
+    out, err = capsys.readouterr()
+    assert "note: c: 2 collections of this name, of other documents or queries" in err
+    assert "*" not in out.partition("nDCG")[2]  # neither is the best of anything
+    assert main(["compare", str(at)]) == 2
+    assert "no dataset has two systems" in capsys.readouterr().err
+
+
+def test_results_of_one_system_on_each_collection_are_shown(tmp_path, capsys):
+    at = tmp_path / "results"
+    grid(write_collection(tmp_path / "c"), at, ["bm25"])
+    grid(write_collection(tmp_path / "d"), at, ["rm3"])
+    assert main(["results", str(at)]) == 0
+    assert "bm25" in capsys.readouterr().out
+
+
+def test_compare_leaves_out_what_lacks_a_measure_and_names_it(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25", "rm3"], measures=("nDCG@10", "R@5"))
+    grid(folder, at, ['bm25("elastic")'])
+    assert main(["compare", str(at), "-m", "R@5"]) == 0
+    out, err = capsys.readouterr()
+    assert "rm3" in out
+    assert 'bm25("elastic") on c is left out of R@5' in err
+
+
+def test_a_system_that_is_not_in_a_folder_is_named(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25"])
+    assert main(["results", str(at), "-s", "rm3"]) == 2
+    assert "no system among these results named 'rm3'" in capsys.readouterr().err
+    with pytest.raises(UnknownName):
+        weir.parse_system("bm25x")

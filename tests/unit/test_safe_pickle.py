@@ -211,7 +211,7 @@ def test_a_hostile_pickle_runs_nothing_and_is_one_line(name, tmp_path, capsys, m
     assert said in str(error.value)
     for command in (
         ["eval", str(tmp_path / "q.tsv"), str(path)],
-        ["import", str(path), "-o", str(tmp_path / "o")],
+        ["data", "import", str(path), "-o", str(tmp_path / "o")],
     ):
         line = refused(capsys, *command)
         assert said in line

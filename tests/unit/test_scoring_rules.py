@@ -137,22 +137,22 @@ COMMANDS = {
     "why": (["why", *FILES], lambda out: [out[0]["first_mean"], out[0]["second_mean"]], means),
     "audit": (["audit", *FILES], lambda out: numbers(out, "ir-measures' Judged@10"), judged_shares),
     "holes": (
-        ["holes", *FILES, "--human", "labels.trec", "--model", "labels.trec"],
+        ["labels", "holes", *FILES, "--human-labels", "labels.trec", "--model-labels", "labels.trec"],
         lambda out: [one["before"] for one in out[0]["found"][1:]],
         means,
     ),
-    "relabel": (["relabel", "labels.trec", *FILES], lambda out: [one["before"] for one in out], means),
+    "relabel": (["labels", "relabel", "labels.trec", *FILES], lambda out: [one["before"] for one in out], means),
     "estimate": (
-        ["estimate", "few.trec", "labels.trec", *FILES[1:], "-m", "DCG@10"],
+        ["labels", "estimate", "few.trec", "labels.trec", *FILES[1:], "-m", "DCG@10"],
         lambda out: [one["model"] for one in out],
         of_labels,
     ),
     "reranking": (
-        ["reranking", "one.trec", "two.trec", "--qrels", "qrels.trec"],
+        ["study", "reranking", "one.trec", "two.trec", "--qrels", "qrels.trec"],
         lambda out: [out[0]["gain"]["before"], out[0]["gain"]["after"]],
         means,
     ),
-    "threshold": (["threshold", "qrels.trec", "one.trec"], lambda out: [out[0]["separation"]], separations),
+    "threshold": (["study", "threshold", "qrels.trec", "one.trec"], lambda out: [out[0]["separation"]], separations),
 }  # fmt: skip
 
 OWN = {"collection": "mine"}
@@ -251,7 +251,7 @@ def test_results_folders_agree_with_run_files_of_the_same_systems(place, capsys)
     [found] = said(capsys, ["why", *map(str, cells)])
     assert [found["first_mean"], found["second_mean"]] == pytest.approx(wanted, abs=1e-12)
     assert "not on this machine" not in json.dumps(found)
-    found = said(capsys, ["relabel", "labels.trec", "out"])
+    found = said(capsys, ["labels", "relabel", "labels.trec", "out"])
     assert [one["before"] for one in found] == pytest.approx(wanted, abs=1e-12)
 
 

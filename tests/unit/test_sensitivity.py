@@ -27,7 +27,8 @@ from weir.core.qrels import Qrels
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, ServiceError
 from weir.files.records import write_collection as write_files
-from weir.plugins.sensitivity.studies import (
+from weir.plugins.llm.rerank import METHODS
+from weir.plugins.llm.studies import (
     HeardAnswer,
     StudyRules,
     _even_p,
@@ -35,8 +36,8 @@ from weir.plugins.sensitivity.studies import (
     prompt_places,
     same_verdicts,
 )
+from weir.plugins.llm.study_tables import SENSITIVITIES
 from weir.services.requests import Limits
-from weir.systems.rerank.llm_methods import METHODS
 
 TEXTS = {
     f"d{n:02}": f"river weir {'abcdefghijklmnopqrstuvwxyz'[n % 26]}{n} worth {n * 37 % 60}" for n in range(60)
@@ -235,7 +236,7 @@ def test_every_method_may_be_studied(server, dataset):
             "listwise",
             "setwise",
         )
-        assert weir.ResultSet("sensitivity", (found,)).to_frame() is not None
+        assert weir.ResultSet(SENSITIVITIES, (found,)).to_frame() is not None
 
 
 def test_depth_costs_and_brings(server, dataset):
@@ -289,8 +290,8 @@ def test_interrupted_it_asks_for_nothing_twice_and_records_are_read(server, tmp_
     ]
     [found] = weir.sensitivity_of(folder, name, rules=StudyRules(2, 2, (2, 4)), out=tmp_path / "out")
     assert len(manners.asked) == asked
-    assert said == json.loads(json.dumps(weir.ResultSet("sensitivity", (found,)).to_dict()["results"][0]))
-    weir.ResultSet("sensitivity", (found,)).save(tmp_path / "kept.json")
+    assert said == json.loads(json.dumps(weir.ResultSet(SENSITIVITIES, (found,)).to_dict()["results"][0]))
+    weir.ResultSet(SENSITIVITIES, (found,)).save(tmp_path / "kept.json")
     assert weir.ResultSet.load(tmp_path / "kept.json")[0].orders.spread == found.orders.spread
     (tmp_path / "out" / "orders.json").write_text("{}")
     assert main(command) == 0
@@ -409,15 +410,15 @@ def test_a_results_folder_names_what_is_studied(server, tmp_path, capsys):
         assert said in capsys.readouterr().err
 
 
-def test_a_budget_is_an_option_of_whatever_asks(home, tmp_path, capsys, monkeypatch):
-    for name in ("WEIR_API_BUDGET", "WEIR_API_PRICE"):
-        monkeypatch.setenv(name, "")  # what the options set goes with the test
+def test_a_budget_is_an_option_of_whatever_asks(home, tmp_path, capsys):
     forget_spending()
     mine = write_collection(tmp_path / "mine")
     with chat_serving() as (url, manners):
         name = f'bm25 >> llm("score", model="{url}/v1#m", depth=4)'
-        for command in (["run", "-m", "AP", "-o", str(tmp_path / "out")], ["sensitivity", "--samples", "2"]):
-            weir.settings.settings.cache_clear()
+        for command in (
+            ["run", "-m", "AP", "-o", str(tmp_path / "out")],
+            ["study", "sensitivity", "--samples", "2"],
+        ):
             forget_spending()
             before = len(manners.asked)
             asked = [*command, "-d", str(mine), "-s", name, "-q", "--budget", "2 requests"]
@@ -426,5 +427,4 @@ def test_a_budget_is_an_option_of_whatever_asks(home, tmp_path, capsys, monkeypa
             assert len(manners.asked) == before + 2
         assert main(["plan", "-d", str(mine), "-s", name, "-q", "--price", "1000"]) == 0
         assert capsys.readouterr().out.split()[-1] != "-"
-    weir.settings.settings.cache_clear()
     forget_spending()

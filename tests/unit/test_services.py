@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import ServiceError, StoreError, StoreWarning
+from weir.files.network import KeptConnection
 from weir.services import answers
 from weir.services.answers import (
     Outcome,
@@ -32,7 +33,6 @@ from weir.services.requests import (
     AttemptError,
     Clock,
     HttpRequest,
-    KeptConnection,
     Ledger,
     Limits,
     Spent,

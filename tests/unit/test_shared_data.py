@@ -40,7 +40,7 @@ def test_what_is_made_of_a_linked_collection_is_made_beside_the_link(tmp_path, r
     of_another_version(write_collection(tmp_path / "shared" / "data" / "set"))
     before = tree(tmp_path / "shared")
     folder = linked(tmp_path / "shared", tmp_path / "view") / "data" / "set"
-    for command in (["stats"], ["audit"], ["run", "-s", "bm25", "-o", str(tmp_path / "out"), "-d"]):
+    for command in (["data", "stats"], ["audit"], ["run", "-s", "bm25", "-o", str(tmp_path / "out"), "-d"]):
         assert main([*command, str(folder)]) == 0
     assert tree(tmp_path / "shared") == before
     assert (folder / "corpus.jsonl.weir" / "store.json").is_file()

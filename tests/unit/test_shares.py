@@ -20,7 +20,7 @@ import weir
 from weir.cli.main import load_command, main
 from weir.errors import BadValue
 from weir.experiment.experiment import Capacity, Share
-from weir.experiment.plan import Planned, cluster_note, slurm_script
+from weir.experiment.plan import Planned, cluster_note
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 GRID = [
@@ -106,25 +106,6 @@ def test_four_processes_of_which_one_is_killed(tmp_path, home):
     assert not list(tmp_path.rglob(".*.lock"))
 
 
-@pytest.mark.slow
-def test_the_file_of_a_job_array_runs_the_grid(tmp_path, home, capsys):
-    out, file = tmp_path / "out", tmp_path / "grid.sh"
-    assert main(["plan", *GRID[:-2], "-q", "--sbatch", str(file), "--jobs", "2", "-o", str(out)]) == 0
-    assert f"jobs: sbatch {file}" in capsys.readouterr().err
-    text = file.read_text()
-    assert "--array=1-2 " in text
-    assert "#SBATCH --time=0:10:00\n" in text
-    assert re.search(r"#SBATCH --mem=\d+G\n", text)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    for number in ("2", "1"):
-        environment = os.environ | {"WEIR_HOME": str(home), "PATH": path, "SLURM_ARRAY_TASK_ID": number}
-        done = subprocess.run(
-            ["bash", str(file)], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    assert len(list(out.rglob("run.trec"))) == 6
-
-
 def test_what_a_cluster_takes():
     plans = [
         Planned("a", "bm25", 10, 5, index_seconds=s, index_range=(s / 2, 2 * s)) for s in (3600, 3600, 7200)
@@ -141,26 +122,10 @@ def test_what_a_cluster_takes():
     for on, price, reason in (
         ("ray", -1.0, "from 0"),
         ("ray", float("nan"), "from 0"),
-        (None, 2.0, "--on ray"),
+        (None, 2.0, "`on='ray'`"),
     ):
         with pytest.raises(BadValue, match=reason):
             weir.plan("brook-facts", "bm25", on=on, machine_price=price)
-
-
-def test_what_jobs_ask_for():
-    one = Planned(
-        "a", "bm25", 10, 5, index_seconds=3000, index_range=(2000, 7000), search_seconds=200, peak_mb=3000
-    )
-    other = Planned("a", "own", 10, 5)
-    text = slurm_script([one, other], ["weir", "run", "-d", "a b"], 4)
-    assert "--time=3:00:00" in text  # one and a half times the longest cell
-    assert "--mem=5G" in text
-    assert "weir run -d 'a b' -q --share \"$SLURM_ARRAY_TASK_ID/4\"" in text
-    bare = slurm_script([other], ["weir", "run"], 1)
-    assert "--time" not in bare
-    assert "--mem" not in bare
-    with pytest.raises(BadValue, match="from 1"):
-        slurm_script([one], ["weir"], 0)
 
 
 def test_the_recipes_of_the_page_agree_with_the_commands_and_extras():
@@ -195,10 +160,10 @@ def test_the_recipes_of_the_page_agree_with_the_commands_and_extras():
         return load_command("run").make_context("run", words[2:]).params
 
     asked = options(job["entrypoint"])
-    assert asked["on"] == "ray"
-    assert str(asked["output"]).startswith(mount["mountPath"] + "/")
+    assert asked["given__on"] == "ray"
+    assert str(asked["out"]).startswith(mount["mountPath"] + "/")
     asked = options(script.splitlines()[-1])
-    assert (asked["on"], asked["stages"]) == ("ray", "s3://bucket/weir")
+    assert (asked["given__on"], asked["grid__stages"]) == ("ray", "s3://bucket/weir")
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
     extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"

@@ -54,7 +54,7 @@ def keys(
     """The keys of the stages of a cell, collection and all read anew."""
     [cell] = Experiment((str(collection),), (system,), measures, k).cells(Path(at))
     index = index_stage(cell.adapted, cell.stages.dataset.corpus)
-    return {"index": index.key, "run": cell.stage.key, "scores": cell.scored(measures_of(measures)).key}
+    return {"index": index.key, "run": cell.stage.key, "scores": cell.scores_stage(measures_of(measures)).key}
 
 
 def moved(before: dict[str, str], after: dict[str, str]) -> frozenset[str]:
@@ -138,6 +138,7 @@ ELSEWHERE_ANSWERED = {
             "on_failure": "missing",
             "dataset": "brook",
             "unknown": "drop",
+            "stage": "first",
         },
     ),
     "elasticsearch": (
@@ -205,6 +206,7 @@ ALONE = {
     ("llm", "sort"): {"method": "setwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "top"): {"method": "setwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "base"): {"method": "score", "model": "openai:m", "base": "http://localhost:8000/v1"},
+    ("http", "stage"): {"file": "staged.toml"},
     ("elasticsearch", "index"): {"file": "elastic.toml", "encoder": "minilm"},
     ("elasticsearch", "ef_search"): {"file": "elastic.toml", "encoder": "minilm", "index": "hnsw"},
     ("postgres", "index"): {"file": "shop.toml", "encoder": "minilm"},
@@ -214,6 +216,7 @@ ALONE = {
 FILES = {
     "first.toml": 'extends = "elasticsearch"\nurl = "http://localhost:9200"\nvalues = {index = "first"}\n',
     "second.toml": 'extends = "elasticsearch"\nurl = "http://localhost:9200"\nvalues = {index = "second"}\n',
+    "staged.toml": 'extends = "elasticsearch"\nurl = "http://localhost:9200"\nvalues = {index = "first"}\n[stages]\nfirst = ["body.track_total_hits"]\n',
     "elastic.toml": 'url = "http://localhost:9200"\n',
     "another.toml": 'url = "http://localhost:9200"\nquery = "cross_fields"\n',
     "shop.toml": 'dsn = "${PGURL}"\n',
@@ -321,7 +324,7 @@ def test_every_setting_of_a_system_elsewhere_moves_the_key_or_cannot_move_a_numb
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGURL", "postgresql://localhost/shop")
-    prompts = Path(importlib.import_module("weir.models").__file__).parent / "prompts"
+    prompts = Path(importlib.import_module("weir.plugins.llm").__file__).parent / "prompts"
     another = (
         (prompts / "score.toml").read_text(encoding="utf-8").replace("The ", "This ").replace("the ", "this ")
     )

@@ -9,6 +9,7 @@ import pkgutil
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.api.results_folder import results as folder_rows
+from weir.errors import RankingWarning
 from weir.experiment import stage_store
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import ResultCell, finished_cells, index_cost, search_cost
@@ -337,11 +339,11 @@ def test_what_another_process_made_while_this_one_waited_is_read(tmp_path, colle
     def waited(path, *more):
         """The lock of the rankings, which another process holds first."""
         monkeypatch.setattr(stage_store, "locked", lock)
-        cache().run(BM25(), 3)
+        cache().read_or_search(BM25(), 3)
         return lock(path, *more)
 
     monkeypatch.setattr(stage_store, "locked", waited)
-    folder, run = cache().run(BM25(), 3)
+    folder, run = cache().read_or_search(BM25(), 3)
     assert made == {"index bm25": 1, "search bm25": 1}
     assert {q: d for q, d in run.to_dict().items() if d} == weir.Run.load(folder / "run.trec").to_dict()
 
@@ -402,3 +404,17 @@ def test_rankings_of_an_object_without_a_version_replace_those_of_an_earlier_one
         Experiment((collection,), ("bm25", weir.system(first))).execute(tmp_path / "results")
     assert len(list((tmp_path / "results").glob("*/first-*"))) == 1
     assert len(list((tmp_path / "results").glob("*/bm25-*"))) == 1
+
+
+def test_a_warning_of_a_stage_within_another_is_issued_once():
+    def stage_with_parts(told):
+        with stage_store._ranking_warnings(told) as outer:
+            for _ in range(2):
+                with stage_store._ranking_warnings(told) as inner:
+                    warnings.warn(RankingWarning("within"), stacklevel=1)
+                assert inner == ["within"]
+        assert outer == ["within"]
+
+    with pytest.warns(RankingWarning) as issued:
+        stage_with_parts(set())
+    assert [str(one.message) for one in issued] == ["within"]

@@ -155,7 +155,7 @@ def test_a_pool_that_k_cuts_is_said():
     queries = weir.Queries.of({"q1": {"text": "", "candidates": [f"d{n}" for n in range(7)]}, "q2": "weir"})
     pool = weir.parse_system("pool").index(corpus)
     with pytest.warns(
-        RankingWarning, match="pool: 1 of 2 queries have more than 5 candidates, up to 7; -k 7 keeps"
+        RankingWarning, match="pool: 1 of 2 queries have more than 5 candidates, up to 7; `k=7` keeps"
     ):
         assert len(pool.search(queries, 5).to_dict()["q1"]) == 5
     assert len(pool.search(queries, 7).to_dict()["q1"]) == 7

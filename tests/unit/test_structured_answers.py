@@ -13,8 +13,8 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import chat_serving, status
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, ServiceError
-from weir.models.chat import ChatModel
-from weir.models.prompts import prompt_template
+from weir.plugins.llm.chat import ChatModel
+from weir.plugins.llm.prompts import prompt_template
 from weir.services.requests import Limits
 from weir.systems import parse_system
 

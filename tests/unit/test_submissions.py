@@ -24,7 +24,7 @@ from weir.errors import WeirError
 from weir.experiment.stages import Record, read_record, write_record
 from weir.files.integrity import Checksum, write_sealed
 from weir.plugins.report.paper import trained_on
-from weir.plugins.submissions.site import _boards, places
+from weir.plugins.submissions.site import _boards, rank_ranges
 
 SYSTEMS = ("bm25", "rrf(bm25, rm3)")
 
@@ -341,7 +341,7 @@ def test_ranges_of_ranks_follow_the_verdicts():
     rows = [Row("one", name, "RR", mean, mean, mean, 40, 40) for name, mean in (("good", 1.0), ("poor", 0.5))]
     rows.append(Row("two", "alone", "RR", 0.9, 0.9, 0.9, 40, 40))
     verdicts = verdicts_across({"one": [table("one", "RR", scores)]})
-    found = places(["one", "two"], rows, [comparison], verdicts)
+    found = rank_ranges(["one", "two"], rows, [comparison], verdicts)
     placed = {one.system: (one.best, one.worst) for one in found}
     assert placed == {"good": (1, 2), "poor": (2, 3), "alone": (1, 3)}
 

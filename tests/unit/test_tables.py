@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import numpy as np
@@ -13,11 +14,12 @@ import pytest
 from pyarrow import feather
 
 import weir
+from tests.unit.brooklet import written_files
 from tests.unit.test_cli import refused
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadRanking, BadValue, FormatError, MissingExtra
+from weir.errors import BadRanking, BadValue, FormatError, MissingExtra, WeirError
 from weir.files import frames, tables
 from weir.files import text_files as packed
 from weir.files.frames import judged_from, qrels_from, run_from
@@ -414,3 +416,36 @@ def test_without_zstandard_it_is_asked_for(tmp_path, monkeypatch):
     with pytest.raises(MissingExtra):
         write_run(Run.of(RUN), tmp_path / "new.csv.zst")
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv.zst"]
+
+
+def test_json_lines_are_runs_and_judgments(tmp_path):
+    rows = [{"qid": "q1", "docno": "d1", "score": 2.5}, {"qid": "q1", "docno": 9, "score": 1.5}]
+    run, bare, qrels = written_files(
+        tmp_path,
+        r__jsonl="".join(json.dumps(row) + "\n" for row in rows),
+        r="".join(json.dumps(row) + "\n\n" for row in rows),
+        q__ndjson='{"query-id": "q1", "corpus-id": "d1", "relevance": 0.5, "origin": "human"}\n',
+    )
+    assert read_run(run).to_dict() == read_run(bare).to_dict() == {"q1": {"d1": 2.5, "9": 1.5}}
+    assert read_qrels(qrels).to_dict() == {"q1": {"d1": 0.5}}
+    assert read_qrels(qrels).origin.tolist() == ["human"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"qid": "q1", "score": 1.0}', "line 3: found no 'docno'; expected an identifier"),
+        ('{"qid": "", "docno": "d", "score": 1.0}', "line 3: found qid ''"),
+        ('{"qid": true, "docno": "d", "score": 1.0}', "line 3: found qid 'True'"),
+        ('{"qid": "q", "docno": "d", "score": "1.0"}', "line 3: found score '1.0'; expected a finite number"),
+        ('{"qid": "q", "docno": "d", "score": NaN}', "line 3: found score 'nan'"),
+        ('{"qid": "q", "docno": "d"}', "line 3: found no 'score'"),
+        ('["q", "d", 1.0]', "line 3: found .*one JSON object"),
+        ('{"qid": "q1", "docno": "d1", "score": 1}', "line 3: query 'q1' ranks document 'd1' twice"),
+    ],
+)
+def test_a_bad_line_of_json_lines_is_named(tmp_path, line, said):
+    first = '{"qid": "q1", "docno": "d1", "score": 2.5}\n\n'
+    (path,) = written_files(tmp_path, r__jsonl=first + line + "\n")
+    with pytest.raises(WeirError, match=said):
+        read_run(path)

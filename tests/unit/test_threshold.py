@@ -11,7 +11,7 @@ import pytest
 import weir
 from weir.cli import main
 from weir.errors import BadValue
-from weir.stats.threshold import wilson_interval
+from weir.stats.resampling import share_bounds
 
 ANSWERED = [f"a{n:03}" for n in range(200)]
 SILENT = [f"u{n:03}" for n in range(120)]
@@ -95,8 +95,13 @@ def test_a_system_that_knows_nothing_is_told_so(tmp_path, capsys):
 
 def test_wilson_intervals():
     """As printed for 1 of 10 in Brown, Cai and DasGupta's notation: (x + z²/2 ± ...) / (n + z²)."""
-    assert wilson_interval(1, 10) == pytest.approx((0.017876213095072924, 0.4041500267952385), abs=1e-12)
-    assert wilson_interval(0, 5)[0] == 0.0
-    assert wilson_interval(5, 5)[1] == 1.0
-    with pytest.raises(BadValue):
-        wilson_interval(1, 0)
+    assert share_bounds(1, 10) == pytest.approx((0.017876213095072924, 0.4041500267952385), abs=1e-12)
+    assert share_bounds(0, 5)[0] == 0.0
+    assert share_bounds(5, 5)[1] == 1.0
+
+
+def test_empty_lists_are_queries_without_an_answer_to_a_threshold():
+    answers = {f"q{n}": [f"d{n}"] if n < 20 else [] for n in range(40)}
+    run = {f"q{n}": {f"d{n}": 3.0 + n % 5 if n < 20 else 1.0 + n % 3} for n in range(40)}
+    graded = {query: dict.fromkeys(docs, 1) or {"none": 0} for query, docs in answers.items()}
+    assert weir.threshold(answers, run)[0] == weir.threshold(graded, run)[0]

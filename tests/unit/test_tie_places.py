@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.unit.test_never_again import example
+from tests.unit.test_values import example
 from weir.core.judged import Judged
 from weir.core.order import tie_groups, tied
 from weir.core.qrels import Qrels

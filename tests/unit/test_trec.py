@@ -109,7 +109,9 @@ def test_a_remark_or_text_may_follow_the_tag_and_no_second_row(tmp_path: Path, e
     with pytest.raises(FormatError, match=r"line 4: found 10 columns"):
         read_run(path, engine=engine)
     # trec_eval's own tests have text after the tag.
-    path.write_text("# Q0 Q0\nq Q0 a 1 2 STANDARD more junk at the end\nq Q0 b 2 1 BM25 k1=0.9\n")
+    path.write_text("# Q0 Q0\nq Q0 a 1 2 BM25 more junk at the end\nq Q0 b 2 1 BM25 k1=0.9\n")
+    assert read_run(path, engine=engine).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
+    path.write_text("q Q0 a 1 2 x\n  # a remark\n\n \t\nq Q0 b 2 1 x  \n")
     assert read_run(path, engine=engine).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
     for line in (
         "q 0 b 2 1 t more",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.brooklet import written_files
 from weir.errors import FormatError
-from weir.files.runs import read_qrels, read_qrels_counted
+from weir.files.runs import read_qrels, read_qrels_counted, read_run
 
 EXPECTED = {"q1": {"d1": 2, "d2": 0}, "q2": {"d1": -1}}
 
@@ -85,3 +86,25 @@ def test_repeated_judgments_count_once(tmp_path: Path) -> None:
 def test_an_empty_file_judges_nothing(tmp_path: Path) -> None:
     assert len(read_qrels(write(tmp_path / "q", ""))) == 0
     assert len(read_qrels(write(tmp_path / "r", "query-id\tcorpus-id\tscore\n"))) == 0
+
+
+def test_ranks_are_no_grades(tmp_path):
+    rows = [(query, f"d{n}", n) for query in ("q1", "q2") for n in range(6)]
+    ranks, graded = written_files(
+        tmp_path,
+        ranks="".join(f"{q}\t{d}\t{n}\n" for q, d, n in rows),
+        graded="".join(f"{q}\t{d}\t{n % 3}\n" for q, d, n in rows),
+    )
+    with pytest.raises(FormatError, match=r"count up from 0 for each query, as ranks do.*--as run-ranks"):
+        read_qrels(ranks)
+    assert read_qrels(graded).to_dict()["q2"]["d5"] == 2
+
+
+def test_a_word_for_a_grade_needs_no_scaling_and_rows_as_json_an_import(tmp_path):
+    words, rows = written_files(
+        tmp_path, qrels="qid iter docid rel\n", rows__json='[{"qid": "1", "docno": "d"}]'
+    )
+    with pytest.raises(FormatError, match=r"found the grade 'rel'; expected a number within ±16384$"):
+        read_qrels(words)
+    with pytest.raises(FormatError, match="a list of rows is read by: weir data import FILE"):
+        read_run(rows)

@@ -15,9 +15,16 @@ import pytest
 
 import weir
 from weir import nDCG
+from weir.core.corpus import Corpus
 from weir.core.frames import FRAMES
 from weir.core.hooks import Hook
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
+from weir.measures import score_run
+from weir.stats.score_rows import result_rows
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"b": 2, "c": 1}, "q3": {"a": 1}}
 RUN = {"q1": ["a", "b"], "q2": ["c", "x", "b"]}
@@ -172,7 +179,7 @@ def test_runs_and_judgments_say_what_they_are_and_survive_files(tmp_path):
     assert repr(run) == "<Run mine: 2 queries, 5 documents returned>"
     assert repr(qrels) == "<Qrels: 3 queries, 5 judgments, 4 of them relevant>"
     for value in (run, qrels):
-        assert "<caption>" in value._repr_html_()
+        assert repr(value)[1:-1] in value._repr_html_()
         assert "class=" in value._repr_html_()
         assert ">a<" in value._repr_html_()
     for ending in (".trec", ".json", ".csv", ".tsv", ".parquet"):
@@ -197,12 +204,155 @@ def test_judgments_of_intents_keep_the_names_of_intents(tmp_path):
 
 def test_documents_and_queries_say_how_many_they_are():
     ds = weir.load("brook-facts")
-    assert re.fullmatch(r"<Corpus: \d+ documents, with titles>", repr(ds.corpus))
-    assert re.fullmatch(r"<Queries: \d+>", repr(ds.queries))
+    assert repr(ds.corpus).startswith("Corpus: 97 documents, with titles\ndoc ")
+    assert repr(ds.queries).startswith("Queries: 21\nquery ")
+    assert repr(ds.corpus).endswith("\n\nand 87 more")
+    assert ds.queries._repr_html_().count("<tr>") == 11
+    assert ">and 11 more<" in ds.queries._repr_html_()
     assert len(ds.queries.to_dict()) == len(ds.queries)
     assert "judged queries" in repr(weir.measures.Judged.of(weir.Run.of(RUN), weir.Qrels.of(QRELS)))
+
+
+def test_one_query_is_reached_by_its_identifier():
+    news = weir.load("brook-news")
+    run = weir.BM25().index(news.corpus).search(news.queries, k=20)
+    for values, whole in (
+        (run, run.to_dict()),
+        (news.qrels, news.qrels.to_dict()),
+        (news.queries, news.queries.to_dict()),
+    ):
+        assert {name: values[name] for name in values} == whole
+        assert (dict(values), dict(values.items())) == (whole, whole)
+        assert list(values.keys()) == list(whole)
+        assert list(values.values()) == list(whole.values())
+        assert list(whole["nq-101"]) == list(values["nq-101"])
+        assert len(values) == len(list(values)) == 16
+        assert "nq-101" in values
+        assert "nq-1" not in values
+        assert 101 not in values
+        assert (values.get("nq-101"), values.get("nq-1")) == (whole["nq-101"], None)
+        with pytest.raises(UnknownName, match="named 'nq-1'; did you mean nq-1"):
+            values["nq-1"]
+    assert news.corpus["n-2031-10"]["title"] == "Tornholt bridge shut after inspectors find cracks"
+    assert list(news.corpus)[:1] == ["n-2031-01"]
+    assert news.corpus.get("n-1") is None
+    assert next(iter(news.corpus.items())) == ("n-2031-01", news.corpus["n-2031-01"])
+    assert "n-2031-10" in news.corpus
+    assert Corpus.of({"d": "text"})["d"] == {"title": "", "text": "text"}
+    assert news.corpus.to_frame("pandas").columns.tolist() == ["doc", "title", "text"]
+    assert news.queries.to_frame("arrow").to_pydict()["text"] == news.queries.text.tolist()
+
+
+def test_an_unknown_identifier_among_many_names_a_few():
+    run = weir.Run.of({f"query-{n}": {"d": 1.0} for n in range(200)})
+    with pytest.raises(UnknownName) as refusal:
+        run["zzz"]
+    assert len(str(refusal.value)) < 200
 
 
 def test_identifiers_are_escaped_in_html():
     run = weir.Run.of({"<script>": ["<b>x</b>"]})
     assert "<script>" not in copy.copy(run)._repr_html_()
+
+
+MEASURED = [
+    "nDCG@10",
+    "nDCG@3",
+    "AP",
+    "RR",
+    "R@3",
+    "P@3",
+    "Success@1",
+    "Judged@5",
+    "Hole@5",
+    "R_cap@2",
+    "DCG@4",
+]
+
+
+def example(seed: int = 3) -> tuple[dict, dict]:
+    """A run with ties and judgments of 20 queries."""
+    rng = np.random.default_rng(seed)
+    run = {
+        f"q{i}": {
+            f"d{d}": float(s) for d, s in zip(rng.permutation(40)[:25], rng.integers(0, 9, 25), strict=True)
+        }
+        for i in range(20)
+    }
+    qrels = {
+        f"q{i}": {f"d{d}": int(rng.integers(-1, 4)) for d in rng.permutation(40)[:12]} for i in range(20)
+    }
+    return run, qrels
+
+
+def shuffled(table: dict, seed: int) -> dict:
+    rng = np.random.default_rng(seed)
+    return {
+        q: {list(table[q])[i]: list(table[q].values())[i] for i in rng.permutation(len(table[q]))}
+        for q in rng.permutation(list(table)).tolist()
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shuffled_rows_give_the_same_bits(seed):
+    """Means and intervals too."""
+    run, qrels = example()
+    first = score_run(Qrels.of(qrels), Run.of(run), MEASURED)
+    again = score_run(Qrels.of(shuffled(qrels, seed + 50)), Run.of(shuffled(run, seed)), MEASURED)
+    assert again.queries.tolist() != first.queries.tolist()
+    order = first.queries.codes(again.queries.strings)
+    assert again.values.tolist() == first.values[:, order].tolist()
+    assert result_rows(again, "d", "s") == result_rows(first, "d", "s")
+
+
+def test_a_constant_scorer_has_one_ranking_and_says_that_all_is_tied():
+    documents = [f"d{i}" for i in range(1, 10)]
+    run = {"q": dict.fromkeys(documents, 0.5)}
+    for relevant in documents:
+        place = sorted(documents, reverse=True).index(relevant) + 1
+        found = score_run(Qrels.of({"q": {relevant: 1}}), Run.of(run), ["RR", "AP", "nDCG", *cut_recalls(9)])
+        values = dict(zip(found.measures, found.values[:, 0].tolist(), strict=True))
+        assert values["RR"] == values["AP"] == 1 / place
+        assert values["nDCG"] == pytest.approx(1 / np.log2(place + 1), abs=1e-15)
+        assert [values[m] for m in cut_recalls(9)] == [float(k >= place) for k in range(1, 10)]
+        assert found.tied == 1.0
+    distinct = {"q": {d: float(i) for i, d in enumerate(documents)}}
+    assert score_run(Qrels.of({"q": {"d1": 1}}), Run.of(distinct), ["RR"]).tied == 0.0
+
+
+def cut_recalls(k: int) -> list[str]:
+    return [f"R@{i}" for i in range(1, k + 1)]
+
+
+def test_two_of_three_queries_answered_perfectly():
+    run = {"1": {"a": 1.0}, "2": {"b": 1.0}}
+    scores = score_run(
+        Qrels.of({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}), Run.of(run), ["nDCG@10", "AP"]
+    )
+    for row in result_rows(scores, "three", "two"):
+        assert row.mean == 2 / 3
+        assert (row.answered, row.queries) == (2, 3)
+        assert np.isnan([row.low, row.high]).all()  # three queries are too few
+
+
+def test_the_callers_dict_is_unchanged_and_ten_others_remain():
+    """As on ArguAna, whose queries are documents."""
+    run = {f"q{i}": {f"q{j}": float(-abs(i - j)) for j in range(30)} for i in range(30)}
+    qrels = {f"q{i}": {f"q{(i + 1) % 30}": 1} for i in range(30)}
+    before = copy.deepcopy(run), copy.deepcopy(qrels)
+    with_self = Run.of(run).top(11)
+    assert all(next(iter(row)) == query for query, row in with_self.to_dict().items())
+    without = with_self.without_self()
+    assert np.diff(without.ptr).tolist() == [10] * 30
+    assert all(query not in row for query, row in without.to_dict().items())
+    assert score_run(Qrels.of(qrels), without, ["Success@2"]).mean_values()[0] > 0.9
+    assert (run, qrels) == before
+    assert [list(row) for row in run.values()] == [list(row) for row in before[0].values()]
+
+
+def test_a_mean_times_its_count_is_the_total():
+    values = np.array([[0.1, 0.2, 0.3, np.nan], [1.0, 2.0, 4.0, 9.0]])
+    scores = Scores(("a", "b"), Ids.of("wxyz"), values, np.ones(4, bool))
+    assert scores.mean_values().tolist() == [pytest.approx(0.2, abs=1e-16), 4.0]
+    nothing = Scores(("a",), Ids.of("w"), np.array([[np.nan]]), np.ones(1, bool))
+    assert np.isnan(nothing.mean_values()).all()

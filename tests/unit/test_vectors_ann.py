@@ -1,16 +1,16 @@
-"""Approximate indexes of other libraries, and what they lose: run where faiss and usearch are installed."""
+"""Approximate indexes of FAISS, and what they lose: run where it is installed."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[ann]'")
-pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'")
+pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")
 
 from weir.errors import BadValue, StoreError
-from weir.systems.vectors import ann
-from weir.systems.vectors.ann import ApproximateIndex, loss, search_with
+from weir.plugins.encoders import ann
+from weir.plugins.encoders.ann import FaissIndex
+from weir.systems.vectors.approximate import loss, search_with
 from weir.systems.vectors.exact_search import ArraySource, search
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -38,13 +38,11 @@ def vectors():
         ("IVF16,PQ16x4", 16, (0.2, 0.95), (-0.01, 0.01)),
         ("PQ16x4", 0, (0.1, 0.95), (-0.01, 0.01)),
         ("HNSW16,SQ8", 50, (0.001, 0.1), (-0.05, 0.1)),
-        ("usearch", 20, (0, 0), (0, 0.1)),
-        ("usearch-i8", 40, (0.001, 0.2), (-0.05, 0.2)),
     ],
 )
 def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisation, graph):
     rows, queries = vectors
-    index = ApproximateIndex(name, effort).build(rows)
+    index = FaissIndex(name, effort).build(rows)
     found = loss(index, rows, queries, K)
     assert quantisation[0] - 1e-9 <= found.quantisation <= quantisation[1] + 1e-9
     assert graph[0] - 1e-9 <= found.graph <= graph[1] + 1e-9
@@ -56,24 +54,23 @@ def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisat
     assert 1 - shared == pytest.approx(found.total, abs=0.01)
     assert (np.diff(answers.score.reshape(-1, K)) <= 0).all()
     index.write(tmp_path / "index")
-    again = search_with(ApproximateIndex(name, effort).open(tmp_path / "index", D), rows, queries, K, rank)
+    again = search_with(FaissIndex(name, effort).open(tmp_path / "index", D), rows, queries, K, rank)
     np.testing.assert_array_equal(again.doc, answers.doc)
     np.testing.assert_array_equal(again.score, answers.score)
 
 
 def test_wrong_names_and_damage_are_one_line(tmp_path, vectors):
     rows, _ = vectors
-    for name, effort in (("HNSX", 0), ("usearch-z", 0), ("Flat", 5)):
+    for name, effort in (("HNSX", 0), ("Flat", 5)):
         with pytest.raises(BadValue) as refused:
-            ApproximateIndex(name, effort).build(rows)
+            FaissIndex(name, effort).build(rows)
         assert "\n" not in str(refused.value)
     (tmp_path / "index").write_bytes(b"not an index")
-    for name in ("Flat", "usearch"):
-        with pytest.raises(StoreError, match="the index is damaged"):
-            ApproximateIndex(name).open(tmp_path / "index", D)
+    with pytest.raises(StoreError, match="the index is damaged"):
+        FaissIndex("Flat").open(tmp_path / "index", D)
 
 
-@pytest.mark.parametrize("name", ["Flat", "HNSW16", "usearch"])
+@pytest.mark.parametrize("name", ["Flat", "HNSW16"])
 def test_an_index_that_memory_does_not_hold_is_refused_after_its_first_vectors(vectors, monkeypatch, name):
     rows, _ = vectors
     monkeypatch.setattr(ann, "BLOCK_VECTORS", 200)
@@ -84,8 +81,8 @@ def test_an_index_that_memory_does_not_hold_is_refused_after_its_first_vectors(v
     with pytest.raises(
         BadValue, match=rf"the index {name} of 12,000 vectors needs about 0.0 GB .*exact search reads"
     ):
-        ApproximateIndex(name).build(many)
+        FaissIndex(name).build(many)
     assert released == [12_000]
     monkeypatch.setenv("WEIR_MAX_RAM", "64M")
-    built = ApproximateIndex(name).build(rows)
+    built = FaissIndex(name).build(rows)
     assert built.size() > rows.values.nbytes

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from weir.core.strings import Strings
+from weir.core.strings import Strings, offsets
 from weir.errors import BadValue, StoreWarning
-from weir.systems.vectors.store import EncodingBlocks, RaggedStore, TextSource, stored_ragged
+from weir.models.batching import Ragged
+from weir.systems.vectors.store import RAW, EncodingBlocks, RowStore, TextSource, encoded_rows
 
 WIDTH = 6
 
@@ -29,7 +31,7 @@ def rows_of(text: str) -> np.ndarray:
 def block_of(given: list[str]):
     parts = [rows_of(t) for t in given]
     ptr = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
-    return ptr, np.concatenate([np.zeros((0, WIDTH), np.uint8), *parts])
+    return Ragged(ptr, np.concatenate([np.zeros((0, WIDTH), np.uint8), *parts]))
 
 
 def counted(seen: list[str]):
@@ -44,59 +46,56 @@ def texts(*values: str) -> TextSource:
     return TextSource.of(Strings.of(values))
 
 
-def store(folder: Path, width: int = WIDTH) -> RaggedStore:
-    return RaggedStore.of(folder, {"model": "some/model", "kind": "late"}, width)
+def store(folder: Path, width: int = WIDTH) -> RowStore:
+    return RowStore.of(folder, {"model": "some/model", "kind": "late"}, RAW, width)
 
 
 def check(found, expected):
-    ptr, rows = found
     wanted = block_of(list(expected))
-    np.testing.assert_array_equal(ptr, wanted[0])
-    np.testing.assert_array_equal(rows, wanted[1])
+    np.testing.assert_array_equal(found.ptr, wanted.ptr)
+    np.testing.assert_array_equal(found.values, wanted.values)
 
 
 def test_a_text_is_never_encoded_twice_and_may_have_no_rows(tmp_path):
     seen: list[str] = []
     names = ("ab", "", "cde", "ab", "f")
-    first = stored_ragged(store(tmp_path), texts(*names), counted(seen), cut=EncodingBlocks(2, whole=False))
+    first = encoded_rows(store(tmp_path), texts(*names), counted(seen), cut=EncodingBlocks(2, whole=False))
     assert seen == ["ab", "", "cde", "f"]
-    check(first.block(0, 5), names)
-    check(first.block(1, 3), names[1:3])
-    check(first.block(2, 2), [])
-    check(first.take(np.array([4, 1, 0])), ["f", "", "ab"])
+    check(first.rows(0, 5), names)
+    check(first.rows(1, 3), names[1:3])
+    check(first.rows(2, 2), [])
+    check(first.rows_of(np.array([4, 1, 0])), ["f", "", "ab"])
     assert first.lengths.tolist() == [2, 0, 3, 2, 1]
     assert len(first) == 5
-    other = stored_ragged(
-        store(tmp_path), texts("xyz", "cde"), counted(seen), cut=EncodingBlocks(whole=False)
-    )
+    other = encoded_rows(store(tmp_path), texts("xyz", "cde"), counted(seen), cut=EncodingBlocks(whole=False))
     assert seen == ["ab", "", "cde", "f", "xyz"]
-    check(other.block(0, 2), ["xyz", "cde"])
-    again = stored_ragged(store(tmp_path), texts("cde", "f", "xyz"), counted(seen))
+    check(other.rows(0, 2), ["xyz", "cde"])
+    again = encoded_rows(store(tmp_path), texts("cde", "f", "xyz"), counted(seen))
     assert len(seen) == 5
-    assert not again.block(0, 3)[1].flags.owndata  # rows that follow each other are not copied
+    assert not again.rows(0, 3).values.flags.owndata  # rows that follow each other are not copied
     again.release()
-    check(again.block(0, 3), ["cde", "f", "xyz"])
+    check(again.rows(0, 3), ["cde", "f", "xyz"])
 
 
 def test_blocks_of_about_so_many_rows_cover_all_texts_in_order(tmp_path):
     names = ["a" * n for n in (3, 0, 1, 9, 2, 2, 0)]
-    found = stored_ragged(store(tmp_path), texts(*names), block_of)
+    found = encoded_rows(store(tmp_path), texts(*names), block_of)
     for size in (1, 4, 100):
         at = 0
         for start, stop, block in found.blocks(size):
             assert start == at < stop
             check(block, names[start:stop])
-            assert block[0][-1] <= size or stop == start + 1
+            assert block.ptr[-1] <= size or stop == start + 1
             at = stop
         assert at == len(names)
 
 
 def test_texts_without_any_rows_and_no_texts(tmp_path):
-    assert len(stored_ragged(store(tmp_path), texts(), block_of)) == 0
-    found = stored_ragged(store(tmp_path), texts(""), block_of)
-    check(found.block(0, 1), [""])
+    assert len(encoded_rows(store(tmp_path), texts(), block_of)) == 0
+    found = encoded_rows(store(tmp_path), texts(""), block_of)
+    check(found.rows(0, 1), [""])
     seen: list[str] = []
-    check(stored_ragged(store(tmp_path), texts("", "a"), counted(seen)).block(0, 2), ["", "a"])
+    check(encoded_rows(store(tmp_path), texts("", "a"), counted(seen)).rows(0, 2), ["", "a"])
     assert seen == ["", "a"]  # the block as a whole, of which the new one is added
     assert len(store(tmp_path).snapshot().texts) == 2
 
@@ -107,43 +106,42 @@ def test_blocks_that_an_encoder_yields_are_kept_one_by_one(tmp_path):
         raise OSError("the power went")
 
     with pytest.raises(OSError, match="the power went"):
-        stored_ragged(store(tmp_path), texts(*"abcd"), stopped)
+        encoded_rows(store(tmp_path), texts(*"abcd"), stopped)
     seen: list[str] = []
-    stored_ragged(store(tmp_path), texts(*"abcd"), counted(seen), cut=EncodingBlocks(whole=False))
+    encoded_rows(store(tmp_path), texts(*"abcd"), counted(seen), cut=EncodingBlocks(whole=False))
     assert seen == ["c", "d"]
 
 
 def test_what_an_encoder_must_not_give(tmp_path):
     named = TextSource(2, Strings.of(["ab", "c"]).slice, lambda i: f"doc-{i}")
-    with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave the rows of 1"):
-        stored_ragged(store(tmp_path), named, lambda given: block_of(given[:1]))
-    with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave 1 vectors"):
-        stored_ragged(store(tmp_path), named, lambda given: iter([block_of(given[:1])]))
-    with pytest.raises(BadValue, match=r"1 rows came as a table of \(1, 5\)"):
-        stored_ragged(store(tmp_path), named, lambda given: (block_of(given)[0], block_of(given)[1][:, :5]))
-    with pytest.raises(BadValue, match="rows of 0 bytes"):
-        store(tmp_path, 0)
+    for given in (lambda texts: block_of(texts[:1]), lambda texts: iter([block_of(texts[:1])])):
+        with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave the rows of 1"):
+            encoded_rows(store(tmp_path / str(given)), named, given)
+    with pytest.raises(BadValue, match=r"2 texts with 3 rows came as a table of \(3, 5\)"):
+        encoded_rows(
+            store(tmp_path),
+            named,
+            lambda given: replace(block_of(given), values=block_of(given).values[:, :5]),
+        )
 
 
 def test_rows_of_numbers_must_be_finite(tmp_path):
-    kept = RaggedStore.of(tmp_path, {"model": "m"}, 4, "float16")
+    kept = RowStore.of(tmp_path, {"model": "m"}, "fp16", 4)
     named = TextSource(3, Strings.of(["ab", "", "c"]).slice, lambda i: f"doc-{i}")
 
     def numbers(given: list[str]):
-        rows = np.array(
-            [[1, np.inf if letter == "c" else 2] for text in given for letter in text], np.float16
-        )
-        return np.concatenate([[0], np.cumsum([len(t) for t in given])]), rows.view(np.uint8).reshape(-1, 4)
+        rows = [[1, 70_000 if letter == "c" else 2] for text in given for letter in text]
+        return Ragged(offsets(np.array([len(text) for text in given])), np.array(rows, np.float32))
 
-    with pytest.raises(BadValue, match="text 'doc-2': one of its vectors is not finite"):
-        stored_ragged(kept, named, numbers)
-    assert len(stored_ragged(kept, texts("ab", ""), numbers)) == 2
+    with pytest.raises(BadValue, match="text 'doc-2': its vector is not finite, or beyond the range of fp16"):
+        encoded_rows(kept, named, numbers)
+    assert len(encoded_rows(kept, texts("ab", ""), numbers)) == 2
 
 
 def test_damage_is_named_and_only_what_is_damaged_is_made_again(tmp_path):
     here = store(tmp_path)
     for part in ("abc", "d", "efgh"):
-        stored_ragged(here, texts(part, part[::-1] * 2), block_of)
+        encoded_rows(here, texts(part, part[::-1] * 2), block_of)
     files = ("rows.bin", "texts.bin", "journal.bin", "store.json")
     rows, table, journal, facts = whole = [(here.folder / name).read_bytes() for name in files]
     every = ("abc", "cbacba", "d", "dd", "efgh", "hgfehgfe")
@@ -165,9 +163,9 @@ def test_damage_is_named_and_only_what_is_damaged_is_made_again(tmp_path):
         (here.folder / name).write_bytes(data)
         seen: list[str] = []
         with pytest.warns(StoreWarning, match=said + f".*; {6 - len(again)} texts are kept") as lines:
-            found = stored_ragged(here, texts(*every), counted(seen), cut=EncodingBlocks(whole=False))
+            found = encoded_rows(here, texts(*every), counted(seen), cut=EncodingBlocks(whole=False))
         assert len(lines) == 1
-        check(found.block(0, 6), every)
+        check(found.rows(0, 6), every)
         assert seen == list(again)
         assert here.snapshot() is not None
         for file, kept in zip(files, whole, strict=True):
@@ -178,9 +176,10 @@ SCRIPT = """
 import os, signal, sys, time
 import numpy as np
 from pathlib import Path
-from weir.core.strings import Strings
+from weir.core.strings import Strings, offsets
+from weir.models.batching import Ragged
 from weir.systems.vectors import journal
-from weir.systems.vectors.store import EncodingBlocks, RaggedStore, VectorStore, TextSource, stored, stored_ragged
+from weir.systems.vectors.store import RAW, EncodingBlocks, RowStore, TextSource, encoded_rows
 
 kind, at, log, kills = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 names = Strings.of(f"text {i % 300}" for i in range(333))
@@ -198,17 +197,17 @@ def vectors(texts):
 def tokens(texts):
     rows = vectors(texts).view(np.uint8)
     lengths = np.array([int(t[5:]) % 5 for t in texts])
-    return np.concatenate([[0], np.cumsum(lengths)]), np.repeat(rows, lengths, axis=0)
+    return Ragged(offsets(lengths), np.repeat(rows, lengths, axis=0))
 
 def work():
     if kind == "ragged":
-        stored_ragged(RaggedStore.of(at, {"model": "m"}, 8), TextSource.of(names), tokens, cut=EncodingBlocks(16))
+        encoded_rows(RowStore.of(at, {"model": "m"}, RAW, 8), TextSource.of(names), tokens, cut=EncodingBlocks(16))
     else:
-        stored(VectorStore.of(at, {"model": "m"}), TextSource.of(names), vectors, cut=EncodingBlocks(16))
+        encoded_rows(RowStore.of(at, {"model": "m"}), TextSource.of(names), vectors, cut=EncodingBlocks(16))
 
 def die_while_adding():
-    store = RaggedStore.of(at, {"model": "m"}, 8) if kind == "ragged" else VectorStore.of(at, {"model": "m"})
-    with journal.alone(store.folder):
+    store = RowStore.of(at, {"model": "m"}, RAW, 8) if kind == "ragged" else RowStore.of(at, {"model": "m"})
+    with journal.locked_store(store.folder):
         os.kill(os.getpid(), signal.SIGKILL)
 
 def die_in_write(number):
@@ -269,9 +268,9 @@ def test_the_lock_of_a_killed_process_goes_when_nothing_is_missing(tmp_path, kin
 def test_a_lock_that_cannot_be_cleared_is_no_error(tmp_path):
     """As in a folder that is read-only, which whoever runs the tests as root could not make."""
     here, seen = store(tmp_path), list[str]()
-    stored_ragged(here, texts("ab"), counted(seen))
+    encoded_rows(here, texts("ab"), counted(seen))
     (tmp_path / f".{here.folder.name}.lock").mkdir()
-    check(stored_ragged(here, texts("ab"), counted(seen)).block(0, 1), ["ab"])
+    check(encoded_rows(here, texts("ab"), counted(seen)).rows(0, 1), ["ab"])
     assert seen == ["ab"]
 
 

@@ -147,6 +147,24 @@ def test_a_card_and_a_run_say_what_is_ranked(tmp_path: Path, capsys: pytest.Capt
     assert "R@4 is 1 by construction for whatever returns all 3 candidates on all" in capsys.readouterr().err
 
 
+def test_what_is_1_by_construction_is_said_wherever_scores_are(tmp_path, capsys):
+    """By the folder's own collection; of results that are not to be scored again nothing is read."""
+    Experiment(["brook-news"], ["bm25", "rm3"], ["R@100", "R@10"]).execute(tmp_path / "r")
+    runs = sorted(str(path) for path in (tmp_path / "r" / "brook-news").glob("*/run.trec"))
+    for command in (
+        *(["results", str(tmp_path / "r")], ["compare", str(tmp_path / "r")]),
+        *(["compare", "brook-news", *runs, "-m", "R@100"], ["eval", "brook-news", *runs, "-m", "R@100"]),
+    ):
+        assert main(command) == 0
+        said = capsys.readouterr().err
+        assert "R@100 is 1 by construction for whatever returns all 80 documents on brook-news" in said, (
+            command
+        )
+        assert "R@10 is 1" not in said
+    assert main(["results", str(tmp_path / "r"), "-m", "R@10"]) == 0
+    assert "by construction" not in capsys.readouterr().err
+
+
 def test_a_run_file_is_scored_by_what_its_collection_lets_be_ranked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

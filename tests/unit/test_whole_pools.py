@@ -22,7 +22,7 @@ from weir.datasets import catalogue
 from weir.errors import RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
-from weir.experiment.results import stages_of, unscored_notes
+from weir.experiment.results import unscored_notes
 from weir.plugins.bridges.candidates import candidate_ranking
 from weir.settings import settings
 from weir.systems import Pipeline, parse_system
@@ -170,9 +170,13 @@ def test_what_is_left_unscored_stands_in_record_table_gate_and_plan(
     [cell] = Experiment((str(folder),), ("pool >> score(bm25, depth=100)",), ("RR",)).complete(
         tmp_path / "cut"
     )
-    facts = [record.facts["reranked"] for _, record in stages_of(cell) if "reranked" in record.facts]
+    facts = [record.facts["reranked"] for _, record in cell.stages if "reranked" in record.facts]
     assert facts == [{"candidates": 520, "unscored": 120}]
     assert unscored_notes([cell]) == [left]
+    searched = Experiment((str(folder),), tuple(f"bm25 >> score(rm3, depth={n})" for n in (100, 10)), ("RR",))
+    usual, asked = (unscored_notes([one]) for one in searched.complete(tmp_path / "searched"))
+    assert ["unscored" in note for note in usual] == [True]
+    assert asked == []  # since somebody asked for it: 100 is the usual depth
     assert main(["gate", str(tmp_path / "whole"), str(tmp_path / "cut"), "-m", "RR"]) in (0, 1, 3)
     assert f"note: candidate: {left}" in capsys.readouterr().err
     systems = ("pool >> score(bm25)", "pool >> score(bm25, depth=100)", "bm25 >> score(rm3, depth=10)")

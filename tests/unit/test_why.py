@@ -22,10 +22,10 @@ from weir.experiment.stages import flattened
 from weir.experiment.why import (
     Judgments,
     Scoring,
+    defined_mean,
     differences,
     explain_cells,
     explain_published,
-    mean,
     other_measures,
     other_rules,
     rescored,
@@ -156,7 +156,7 @@ def test_rules_other_than_ties_give_what_they_say():
     assert rescored(run, qrels, Scoring(rr, self_match="drop")).tolist() == [1.0, 0.5, 0.0, 1.0]
     only = rescored(run, qrels, Scoring(rr, missing="answered-only"))
     assert np.isnan(only).tolist() == [False, False, True, False]
-    assert mean(only, rr) == pytest.approx(2 / 3)
+    assert defined_mean(only, rr) == pytest.approx(2 / 3)
     assert rescored(run, qrels, Scoring(rr, depth=1)).tolist() == [1.0, 0.0, 0.0, 0.0]
     nothing = Qrels.of({"q1": {"d1": 0}, "q2": {"d4": 1}})
     assert np.isnan(rescored(run, nothing, Scoring(rr, missing="relevant-only"))).tolist() == [True, False]
@@ -166,7 +166,7 @@ def test_rules_other_than_ties_give_what_they_say():
         rescored(run, qrels, Scoring(graded, binary=True)).tolist()
         == rescored(run, binary, Scoring(graded)).tolist()
     )
-    assert math.isnan(mean(np.array([np.nan]), rr))
+    assert math.isnan(defined_mean(np.array([np.nan]), rr))
 
 
 def test_copies_of_a_text_are_counted_once_per_query():
@@ -233,7 +233,7 @@ def test_a_published_score_is_explained_by_the_rule_of_its_publisher(tmp_path, m
     from weir.experiment.published import PublishedScore
 
     cell = write_cell(tmp_path / "cell", measures=("AP",))
-    answered = mean(rescored(Run.of(RUN), Qrels.of(QRELS), Scoring(AP, missing="answered-only")), AP)
+    answered = defined_mean(rescored(Run.of(RUN), Qrels.of(QRELS), Scoring(AP, missing="answered-only")), AP)
     score = PublishedScore("some [MTEB]", "lexical", "mine", "test", "AP", f"{answered:.5f}", "somewhere", "")
     monkeypatch.setattr(explain, "claimed", lambda *_: (score.model,))
     monkeypatch.setattr(explain, "published", lambda *_: (score,))
@@ -337,3 +337,15 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
 def other_system(folder):
     system = MANIFEST["system"] | {"system": "bm25(k1=7.0)"}
     return write_cell(folder / "other", manifest=MANIFEST | {"system": system})
+
+
+def test_rankings_without_records_do_not_point_at_settings(tmp_path):
+    news = weir.load("brook-news")
+    runs = [
+        weir.systems.parse_system(name).index(news.corpus).search(news.queries, 50)
+        for name in ("bm25", "rm3")
+    ]
+    assert "run files do not say how they were made" in str(weir.why(news.qrels, *runs))
+    weir.benchmark(news, ["bm25", "rm3"], ["nDCG@10"], tmp_path / "out")
+    cells = [next((tmp_path / "out" / "brook-news").glob(f"{name}-*")) for name in ("bm25", "rm3")]
+    assert "so the rankings differ: see the settings" in str(weir.why(*cells, collection="brook-news"))

@@ -1,5 +1,11 @@
-"""The public face: what `import weir` offers, taking what people hold and answering with values that show themselves.
+"""The public API: what `import weir` offers. Functions take what people hold and return results that print
+themselves.
 
-`evaluation` scores a run; `comparisons` sets runs against each other; `fusing` makes one run of several; `benchmark`
-runs systems on collections; `results_folder` reads and checks what was made; `result_set` is what most of them return.
+`evaluation` scores a run, `comparisons` compares runs, `benchmark` runs systems on collections,
+`results_folder` reads and checks results, and `result_set` is the type that most of them return. A module is
+imported when it is first used: `from weir import api`, then `api.comparisons.compare`.
 """
+
+from weir.lazy_names import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,27 +1,40 @@
-"""Systems on collections, scored: `weir run` in Python."""
+"""Systems run on collections and scored: `weir run` in Python."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from weir.api.progress import Progress, redraws
 from weir.api.result_set import ResultSet
+from weir.api.results_folder import run_grid
+from weir.api.rows import COMPARISONS, row_tables
 from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
-from weir.core.tables import Table, written
+from weir.core.tables import Table, tables_as_text
+from weir.datasets.fetch import fetch_missing
 from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, UnknownName
+from weir.experiment.comparing import compare_grid, tie_groups
+from weir.experiment.experiment import Experiment
+from weir.experiment.factors import factor_names, study_factors, twin_systems
 from weir.files.atomic import temporary_folder
 from weir.files.paths import path_of
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
+from weir.stats.compare import Comparison, ComparisonMethod, relabelled
+from weir.stats.factors import FACTOR_STUDIES
+from weir.systems import parse_system
+from weir.systems.composite import parts_of
+from weir.systems.protocol import Installed
 
 if TYPE_CHECKING:
-    from weir.stats.compare import Comparison, ComparisonMethod
+    from weir.api.charts import Figure
+    from weir.core.charts import Chart
     from weir.stats.factors import FactorStudy
     from weir.systems.compose import SystemLike
 
@@ -31,21 +44,26 @@ Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapp
 
 @dataclass(frozen=True, repr=False)
 class Benchmark:
-    """The results of systems on datasets; it prints as tables of datasets x systems, one for each measure, in which
-    systems that share a letter cannot be told apart.
+    """Scores of systems on datasets; printed as `weir run` prints them.
 
-    `table["scifact", "bm25"]` are the scores of a cell, by query. rows: a mean with its interval for each dataset,
-    system and measure, those of whole groups last; scores: of each (dataset, system); folder: where the results are
-    kept, None where they are not; twins: by dataset, pairs of systems that ask and read exactly the same.
+    `table["scifact", "bm25"]` are the scores of a cell, by query.
     """
 
+    REMEDY: ClassVar[str] = (
+        'benchmark(..., out="results/") keeps it as a folder; table[dataset, system] has the scores of one'
+    )
+    """Shown if a function does not take a benchmark."""
     rows: ResultSet[Row]
+    """A mean with its interval for each dataset, system and measure, groups of datasets last."""
     scores: Mapping[tuple[str, str], Scores]
+    """Scores by (dataset, system)."""
     folder: Path | None = None
+    """The results folder; None if nothing was kept."""
     twins: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    """Pairs of systems with the same rankings by construction, by dataset."""
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
-        """The scores of a dataset and a system, by name or by themselves; raises UnknownName."""
+        """Return the scores of a dataset and a system, by name or by themselves; raises UnknownName."""
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
         scores = self.scores.get((name, str(system)))
@@ -61,92 +79,99 @@ class Benchmark:
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """A table of datasets x systems for each measure; systems that share a letter cannot be told apart."""
-        return self._tables
+        """Return the tables that `weir run` prints."""
+        return self.rows.tables()
 
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said beside the scores, as `weir run` says it."""
+        """Return the notes that `weir run` prints."""
         return self.rows.notes()
-
-    @cached_property
-    def _tables(self) -> tuple[Table, ...]:
-        from weir.api.rows import grid_tables, grids_marked
-        from weir.experiment.comparing import tie_groups
-
-        return grids_marked(grid_tables(self.rows, tie_groups(self.scores)))
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The names of the systems, in the order given."""
+        """Names of the systems, in the order given."""
         return tuple(dict.fromkeys(system for _, system in self.scores))
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The names of the datasets, in the order given, members of groups apart."""
+        """Names of the datasets, in the order given; of groups the members."""
         return tuple(dict.fromkeys(dataset for dataset, _ in self.scores))
 
+    @checked
     def compare(
         self,
         baseline: object = None,
         measures: Measure | str | Iterable[Measure | str] = (),
         method: ComparisonMethod | str = "permutation",
     ) -> ResultSet[Comparison]:
-        """Which system is better on each dataset and across them; arguments as `weir.compare`.
+        """Return the comparison of the systems on each dataset and across datasets, as `weir.compare`.
 
-        baseline: a system or its name. Raises BadValue for fewer than two systems, UnknownName for another baseline.
+        baseline: a system or its name.
+
+        Raises BadValue for fewer than two systems, UnknownName for an unknown baseline.
         """
-        from weir.experiment.comparing import compare_grid
-        from weir.stats.compare import ComparisonMethod
-
         how = ComparisonMethod(method) if isinstance(method, str) else method
         requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+        titles = {row.system: row.title for row in self.rows if row.title}
         name = None if baseline is None else str(baseline)
-        return ResultSet("compare", tuple(compare_grid(self.scores, requested, name, how)))
+        name = next((system for system, title in titles.items() if title == name), name)
+        comparisons = compare_grid(self.scores, requested, name, how)
+        return ResultSet(COMPARISONS, tuple(relabelled(comparisons, titles)), self.notes())
 
+    @checked
     def factors(
         self,
         names: str | Iterable[str] = (),
         measures: Measure | str | Iterable[Measure | str] = (),
         method: ComparisonMethod | str = "permutation",
     ) -> ResultSet[FactorStudy]:
-        """The effects of the settings in which the systems differ, as `weir.compare(..., factors=names)`.
+        """Return the effects of the settings in which the systems differ, as `weir.compare(...,
+        factors=names)`.
 
-        names: of settings, by default all. Raises BadValue where the systems are no grid, UnknownName for a name that
-        is not there.
+        names: of settings, by default all.
+
+        Raises BadValue if the systems are no grid, UnknownName for an unknown name.
         """
-        from weir.experiment.factors import factor_names, study_factors
-        from weir.stats.compare import ComparisonMethod
-
         how = ComparisonMethod(method) if isinstance(method, str) else method
         requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-        return ResultSet(
-            "factors", tuple(study_factors(self.scores, factor_names(names), requested, how, self.twins))
-        )
+        studies = study_factors(self.scores, factor_names(names), requested, how, self.twins)
+        return ResultSet(FACTOR_STUDIES, tuple(studies), self.notes())
+
+    def charts(self) -> tuple[Chart, ...]:
+        """Return the charts of the comparison; raises BadValue for fewer than two systems."""
+        return self.compare().charts()
+
+    def plot(self) -> Figure:
+        """Return the charts as a figure, as `ResultSet.plot` does; raises as `charts`."""
+        return self.compare().plot()
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """The columns of the rows."""
+        """Return {column: values} of all rows, one row for each dataset, system and measure."""
         return self.rows.columns()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-        """{measure: {dataset: {system: mean}}}."""
+        """Return {measure: {dataset: {system: mean}}}."""
         means: dict[str, dict[str, dict[str, float]]] = {}
         for row in self.rows:
             means.setdefault(row.measure, {}).setdefault(row.dataset, {})[row.system] = row.mean
         return means
 
     def to_latex(self) -> str:
-        """LaTeX tables of datasets x systems for the booktabs package, the best in bold."""
-        return written(self.tables(), "latex")
+        """Return LaTeX tables for the booktabs package."""
+        return tables_as_text(self.tables(), "latex")
 
     def to_markdown(self) -> str:
-        """Markdown tables of datasets x systems, the best in bold."""
-        return written(self.tables(), "markdown")
+        """Return the tables of results as Markdown."""
+        return tables_as_text(self.tables(), "markdown")
 
     def to_csv(self) -> str:
-        """A line for each row at full precision."""
+        """Return CSV with a line for each dataset, system and measure, at full precision."""
         return self.rows.to_csv()
+
+
+SILENT_SECONDS = 10
+"""Seconds without progress if standard error is neither a terminal nor a notebook."""
 
 
 @checked
@@ -158,18 +183,23 @@ def benchmark(
     k: int = 1000,
     drop_self: bool = False,
     on: str | None = None,
+    fetch: bool = False,
 ) -> Benchmark:
-    """Run systems on collections and score them: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
+    """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
-    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them; systems:
-    themselves or their names; out: a results folder, where everything is kept and the same call continues what was
-    interrupted, None for a folder that goes afterwards, where all collections have judgments; k: how many documents
-    each query is answered with at most; drop_self: leave out documents that are the query itself; on: a cluster, such
-    as "ray". Progress is shown where standard error is a terminal, notes always. Raises the WeirErrors of the parts,
-    before anything starts where it can be known.
+    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
+    systems: systems or their names.
+    measures: by default nDCG@10, R@100 and Judged@10.
+    out: a results folder; the same call continues what was interrupted. None keeps nothing, and all
+        collections need judgments.
+    k: documents of each query at most.
+    drop_self: leave out documents that are the query itself.
+    on: a cluster, such as "ray".
+    fetch: download collections of the catalogue that are not here.
+
+    Shows progress on standard error, in a terminal at once, elsewhere after SILENT_SECONDS. Raises the
+    WeirErrors of the parts, before anything starts if it can be known.
     """
-    from weir.experiment.experiment import Experiment
-
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
         tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,),
@@ -178,7 +208,10 @@ def benchmark(
         drop_self=drop_self,
     )
     if out is not None:
-        return _run(grid, path_of(out), path_of(out), on)
+        return _run(grid, path_of(out), path_of(out), on, fetch)
+    if fetch:
+        with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
+            fetch_missing([one for one in grid.datasets if isinstance(one, str)], progress)
     for one in grid.datasets:
         for dataset in [one] if isinstance(one, Dataset) else load_group(one):
             if judged_or_not(dataset).unjudged:
@@ -187,15 +220,12 @@ def benchmark(
         return _run(grid, folder, None, on)
 
 
-def _run(grid: Any, at: Path, folder: Path | None, on: str | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
-    from weir.api.progress import Progress, redraws
-    from weir.api.results_folder import run_shown
-    from weir.experiment.factors import twin_systems
-
-    with Progress(quiet=not redraws()) as progress:
-        shown = run_shown(grid, at, progress, on=on)
-    scores = {(cell.dataset, cell.system): cell.values() for cell in shown.cells}
-    return Benchmark(shown.rows, scores, folder, twin_systems(shown.cells))
+def _run(grid: Experiment, at: Path, folder: Path | None, on: str | None, fetch: bool = False) -> Benchmark:
+    with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
+        cells, rows = run_grid(grid, at, progress, on=on, fetch=fetch)
+    scores = {(cell.dataset, cell.system): cell.values() for cell in cells}
+    tables = partial(row_tables, rows.items, partial(tie_groups, scores))  # the folder may go
+    return Benchmark(replace(rows, maker=tables), scores, folder, twin_systems(cells))
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several
@@ -219,3 +249,15 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
         f"found {type(collection).__name__} as a dataset; "
         "expected a name, a path, a Dataset, or (documents, queries, judgments)"
     )
+
+
+def uninstall(system: str) -> Iterator[str]:
+    """Remove the tables and indexes that systems made on a server, and yield their names.
+
+    Raises BadValue for a system that makes nothing on a server, and as `parse_system`.
+    """
+    installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
+    if not installed:
+        raise BadValue(f"{system} makes nothing on a server")
+    for part in installed:
+        yield from part.uninstall()

@@ -1,4 +1,4 @@
-"""The charts of results: a function for each kind, and what `.plot()` returns."""
+"""Charts of results: one function for each kind, and the figure that `.plot()` returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -24,8 +24,10 @@ from weir.core.charts import (
     Spread,
     SystemNumbers,
     css,
+    sheets,
     svg,
 )
+from weir.core.colours import LIGHT
 from weir.core.short_names import short_names
 from weir.core.tables import html_escaped
 from weir.errors import BadValue, UnknownName, require
@@ -46,13 +48,13 @@ if TYPE_CHECKING:
 ChartsOf: TypeAlias = Callable[[Sequence[Any]], tuple[Chart, ...]]
 F = TypeVar("F", bound=ChartsOf)
 CHARTS: dict[str, ChartsOf] = {}
-"""The functions that draw results, by the kind of these."""
+"""Functions that draw results, by the kind of results."""
 SEPARABLE = ("better", "worse")
+MANY_SYSTEMS = len(LIGHT)
+"""Number of systems up to which each has a colour; of more systems, charts show a selection."""
 
 
-def charts_of(kind: str) -> Callable[[F], F]:
-    """Register the decorated function as what draws results of a kind."""
-
+def _charts_of(kind: str) -> Callable[[F], F]:
     def registered(function: F) -> F:
         CHARTS[kind] = function
         return function
@@ -60,9 +62,16 @@ def charts_of(kind: str) -> Callable[[F], F]:
     return registered
 
 
+def notebook_chart(chart: Chart, title: str) -> str:
+    """Return a chart below its title as HTML, for notebooks."""
+    drawn = svg(chart, MIDDLE_PX, classes=True, key=True)
+    heading = f'<p style="margin:16px 0 4px"><strong>{html_escaped(title)}</strong></p>'
+    return f'<div class="weir-figure">{heading}{drawn}</div>'
+
+
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """Charts below one another, which a notebook shows and `save` writes."""
+    """Charts below one another, shown by a notebook and written by `save`."""
 
     charts: tuple[Chart, ...]
 
@@ -70,29 +79,29 @@ class Figure:
         return "\n".join(chart.title for chart in self.charts)
 
     def _repr_html_(self) -> str:
-        """The charts for a notebook, in the colours of its theme."""
-        drawn = "".join(
-            f"<p><strong>{html_escaped(chart.title)}</strong></p>{svg(chart, MIDDLE_PX, classes=True, key=True)}"
-            for chart in self.charts
-        )
-        return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
+        drawn = "".join(notebook_chart(chart, chart.title) for chart in self.charts)
+        return f"<style>{css(notebook=True)}</style>{drawn}"
 
     @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, as the ending says; a number stands behind the names of several.
+        """Write each chart as .svg, .png or .pdf, and return the paths; several are numbered.
 
-        width: "page", 7 inches, or "column", 3.33 inches. Raises UnknownName for another ending or width, MissingExtra
-        where .png or .pdf lack the extra `figures`, StoreError when the disk refuses.
+        A chart taller than a sheet of paper is several files.
+        width: "page", 7 inches, or "column", 3.33 inches.
+
+        Raises UnknownName for another ending or width, MissingExtra for .png or .pdf without the package
+        vl-convert-python, StoreError when the disk refuses.
         """
         if width not in WIDTHS_PX:
             raise UnknownName("width of a figure", width, WIDTHS_PX)
         whole = path_of(path)
         if whole.suffix not in (".svg", ".png", ".pdf"):
             raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
-        names = [whole] if len(self.charts) == 1 else [
-            whole.with_name(f"{whole.stem}-{n + 1}{whole.suffix}") for n in range(len(self.charts))
+        parts = [sheet for chart in self.charts for sheet in sheets(chart, WIDTHS_PX[width])]
+        names = [whole] if len(parts) == 1 else [
+            whole.with_name(f"{whole.stem}-{n + 1}{whole.suffix}") for n in range(len(parts))
         ]  # fmt: skip
-        for name, chart in zip(names, self.charts, strict=True):
+        for name, chart in zip(names, parts, strict=True):
             write_figure(chart, name, width)
         return names
 
@@ -102,11 +111,11 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
-    """Write a chart as its ending says; arguments and errors as `Figure.save`."""
+    """Write a chart in the format of its ending; raises as `Figure.save`."""
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
     if path.suffix != ".svg":
-        vl_convert = require("vl_convert", "figures")
+        vl_convert = require("vl_convert", package="vl-convert-python")
         # The converter has 72 pixels in an inch, SVG has 96.
         sized = _SIZE.sub(
             lambda m: f'width="{float(m[1]) * 0.75:g}" height="{float(m[2]) * 0.75:g}"', text, 1
@@ -117,7 +126,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
-    """The charts of results of a kind; raises BadValue for a kind without, and for nothing to draw."""
+    """Return the charts of results of a kind; raises BadValue for a kind without charts and for nothing to draw."""
     if kind not in CHARTS:
         raise BadValue(
             f"results of the kind '{kind}' have no chart; there are charts of {', '.join(sorted(CHARTS))}"
@@ -131,7 +140,7 @@ def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
 def system_numbers(
     names: Iterable[str], baseline: str = "", labels: Mapping[str, str] | None = None
 ) -> SystemNumbers:
-    """Numbers and short names of systems in their order; labels: chosen names."""
+    """Return numbers and short names of systems, in their order; `labels` are chosen names."""
     distinct = tuple(dict.fromkeys(names))
     return SystemNumbers(distinct, short_names(distinct, labels), baseline)
 
@@ -140,9 +149,9 @@ def system_numbers(
 # Kinds of results.
 
 
-@charts_of("results")
+@_charts_of("results")
 def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
-    """Means with their intervals, a chart for each measure and a panel for each dataset."""
+    """Return a chart of means with intervals for each measure, with a panel for each dataset."""
     numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
     for measure in dict.fromkeys(row.measure for row in rows):
         of_measure = {
@@ -161,13 +170,12 @@ def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
 
 
 def _end(value: float) -> float | None:
-    """A bound, None where there is none."""
     return None if math.isnan(value) else value
 
 
-@charts_of("compare")
+@_charts_of("compare")
 def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """For each measure the means of all, then the differences to the baseline, or all pairs where there is none."""
+    """Return charts of the means, then of differences to the baseline or of all pairs, for each measure."""
     baseline = comparisons[0].baseline or ""
     numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
     charts: list[Chart] = []
@@ -177,23 +185,30 @@ def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
         single = [one for one in own if one.unit != "datasets"]
         charts += [standings_chart(one, single, numbers) for one in (across or single)]
         if baseline and single:
-            charts.append(difference_chart(single, numbers))
+            charts += [difference_chart(single, numbers)] if direction(measure) else []
         else:
-            charts += [pairs_chart(one, numbers) for one in (across or single)]
+            charts += [_pairs_chart(one, numbers) for one in (across or single)]
     return tuple(charts)
 
 
 def _subject(comparison: Comparison) -> str:
-    """The dataset of a comparison, with the group of queries that it is on."""
     return f"{comparison.dataset}, {comparison.group}" if comparison.group else comparison.dataset
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """The means of a comparison with their intervals, best first, and a tick for the mean on each dataset."""
+    """Return a chart of the means of a comparison, best first, with a tick for the mean on each dataset.
+
+    With a baseline, marks are filled as in `difference_chart`.
+    """
+
+    def filled(name: str) -> bool:
+        pair = whole.against(name, numbers.baseline) if numbers.baseline else None
+        return pair is None or pair.verdict not in ("not separable", "equivalent")
+
     means = [(part.dataset, {s.system: s.mean for s in part.standings}) for part in parts]
     rows = tuple(
         Interval(
-            *(one.mean, one.low, one.high, numbers.number(one.system)),
+            *(one.mean, one.low, one.high, numbers.number(one.system), filled(one.system)),
             ticks=tuple(
                 (name, of[one.system]) for name, of in means if one.system in of and whole.unit == "datasets"
             ),
@@ -207,9 +222,12 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
 def difference_chart(
     comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
 ) -> Intervals:
-    """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse.
+    """Return a chart of each system's difference to the baseline on each dataset, filled if better or worse.
 
-    together: the same comparisons with intervals that hold for all of them together.
+    On one dataset, systems are rows. On several datasets, of more than MANY_SYSTEMS systems only those are
+    shown that are better or worse somewhere.
+
+    together: the same comparisons with simultaneous intervals.
     """
 
     def wide(name: str, number: int) -> tuple[float, float] | None:
@@ -217,26 +235,31 @@ def difference_chart(
         return None if pair is None or pair.low is None or pair.high is None else (pair.low, pair.high)
 
     others = [name for name in numbers.names if name != numbers.baseline]
-    panels = tuple(
-        Panel(
-            numbers.label(name),
-            tuple(
-                None if (pair := one.against(name, numbers.baseline)) is None
-                else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE,
-                              together=wide(name, number))
-                for number, one in enumerate(comparisons)
-            ),
-            numbers.number(name),
+    if len(others) >= MANY_SYSTEMS and len(comparisons) > 1:
+        others = [
+            name
+            for name in others
+            if any((p := c.against(name, numbers.baseline)) and p.verdict in SEPARABLE for c in comparisons)
+        ]
+    found = {
+        name: tuple(
+            None if (pair := one.against(name, numbers.baseline)) is None
+            else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE,
+                          together=wide(name, number))
+            for number, one in enumerate(comparisons)
         )
         for name in others
-    )  # fmt: skip
+    }  # fmt: skip
+    rows = tuple(map(_subject, comparisons))
+    panels = tuple(Panel(numbers.label(name), of, numbers.number(name)) for name, of in found.items())
+    if len(comparisons) == 1 and others:
+        rows = tuple(map(numbers.label, others))
+        panels = (Panel("", tuple(one for of in found.values() for one in of)),)
     title = f"Better or worse than {numbers.label(numbers.baseline)}"
-    axis = f"difference of {comparisons[0].measure}"
-    return Intervals(title, axis, tuple(map(_subject, comparisons)), panels, signed=True)
+    return Intervals(title, f"difference of {comparisons[0].measure}", rows, panels, signed=True)
 
 
-def pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
-    """The difference of each pair of systems."""
+def _pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
     pairs = comparison.pairs
     names = tuple(f"{numbers.label(p.second)} − {numbers.label(p.first)}" for p in pairs)
     rows = tuple(
@@ -246,9 +269,9 @@ def pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
     return Intervals(title, f"difference of {comparison.measure}", names, (Panel("", rows),), signed=True)
 
 
-@charts_of("diff")
+@_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """The queries that moved most, each at its difference."""
+    """Return charts of the queries with the largest differences."""
     return tuple(
         Intervals(
             f"{one.second} against {one.first}: {len(one.won)} won, {len(one.lost)} lost, {len(one.tied)} tied",
@@ -262,9 +285,9 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
     )
 
 
-@charts_of("efficiency")
+@_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
-    """For each dataset quality against the time of a query, and how the times of single queries spread."""
+    """Return charts of quality against the time of a query, and of the spread of query times, for each dataset."""
     names = numbers or system_numbers(one.quality.system for one in costs)
     drawn: list[Chart] = []
     for dataset in dict.fromkeys(one.quality.dataset for one in costs):
@@ -287,6 +310,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                     measure,
                     points,
                     front(points, way=direction(measure)),
+                    tested=False,
                 )
             )
         spread = [
@@ -311,8 +335,10 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """The points that no other beats, from left to right; separable: whether the step between two is; way: as
-    `measures.measure.direction`, none where that is 0."""
+    """Return (point, whether its step is separable) for each point of the Pareto front, left to right.
+
+    way: as `measures.measure.direction`; 0 gives no front.
+    """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
         if not on_front or way * (points[number].y - points[on_front[-1][0]].y) > 0:
@@ -320,9 +346,9 @@ def front(
     return tuple(on_front)
 
 
-@charts_of("card")
+@_charts_of("card")
 def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
-    """Words of a query and of a document in each collection, on average."""
+    """Return a chart of the mean words of a query and of a document for each collection."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
     names, systems = tuple(card.name for card in known), (None,) * len(known)
@@ -330,14 +356,20 @@ def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
         return ()
     return (
         Spread(
-            "Lengths of queries and documents", "words", names, ("a query", "a document"), values, systems
+            "Lengths of queries and documents",
+            "words",
+            names,
+            ("a query", "a document"),
+            values,
+            systems,
+            joined=False,
         ),
     )
 
 
-@charts_of("factors")
+@_charts_of("factors")
 def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
-    """What each level of a factor does, with the interval that holds for all effects together."""
+    """Return a chart of the effect of each level, with simultaneous intervals, for each study with effects."""
     return tuple(
         Intervals(
             f"Effects on {one.measure}, {one.dataset}",
@@ -361,9 +393,9 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
     )
 
 
-@charts_of("agree")
+@_charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """The statistics of agreement of two raters, with their intervals."""
+    """Return a chart of the statistics of agreement between two raters, with intervals."""
     return tuple(
         Intervals(
             f"Agreement of {one.first} and {one.second}",
@@ -376,7 +408,9 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
-    """Datasets x systems with the verdict of each against the baseline."""
+    """Return a heat map of datasets x systems with verdicts against the baseline; empty for a measure without
+    a direction.
+    """
     means, verdicts, changes = [], [], []
     for one in comparisons:
         mean_of = {s.system: s.mean for s in one.standings}
@@ -384,6 +418,12 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
         means.append(tuple(mean_of.get(name) for name in numbers.names))
         verdicts.append(tuple("" if pair is None else pair.verdict for pair in pairs))
         changes.append(tuple(None if pair is None else pair.difference for pair in pairs))
-    rows = tuple(one.dataset for one in comparisons)
-    title = f"{comparisons[0].measure} by dataset"
-    return HeatMap(title, rows, numbers.labels, tuple(means), tuple(verdicts), tuple(changes))
+    rows, measure = tuple(one.dataset for one in comparisons), comparisons[0].measure
+    drawn = HeatMap(f"{measure} by dataset", rows, numbers.labels, tuple(means))
+    tested = replace(drawn, verdicts=tuple(verdicts), changes=tuple(changes))
+    return by_system(tested if direction(measure) else drawn, numbers)
+
+
+def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
+    """Return a heat map with systems as columns, transposed if there are more than MANY_SYSTEMS."""
+    return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

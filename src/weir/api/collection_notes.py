@@ -1,12 +1,13 @@
-"""What has to be said of a collection beside scores on it."""
+"""Notes on a collection that belong beside scores on it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.core.rounding import counted, one_or_more, share
+from weir.core.rounding import counted, one_or_more, percent
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.card import lists_shown, metadata_card, queries_shown
@@ -15,6 +16,9 @@ from weir.datasets.scoring_rules import ScoringRules
 from weir.measures import parse_measure
 from weir.stats.score_rows import grade_notes
 
+if TYPE_CHECKING:
+    from weir.experiment.results import ResultCell
+
 _COMPLETE = ("R", "R_cap", "Success")
 """Measures that are 1 for a ranking of all documents."""
 
@@ -22,14 +26,15 @@ _COMPLETE = ("R", "R_cap", "Success")
 def dataset_notes(
     datasets: Sequence[Dataset], measures: Sequence[str], k: int, dropped: bool | None = None
 ) -> list[Note]:
-    """All that has to be said of collections beside scores on them.
+    """Return all notes on collections beside scores on them.
 
-    k: how many documents each query is answered with at most; dropped: as `collection_notes` takes it.
+    k: documents of each query at most.
+    dropped: as in `collection_notes`.
     """
     notes: list[Note] = []
     for one in datasets:
         notes += [
-            *split_notes(one),
+            *_split_notes(one),
             *judgment_notes(one, measures),
             *ScoringRules(dataset=one).dangling_notes(one.qrels),
             *restriction_notes(one),
@@ -39,7 +44,7 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """A note for each collection whose language systems analyse as if it were another, with the analyzer to take."""
+    """Return a note for each collection in a language that systems do not analyse, with the analyzer to take."""
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -61,7 +66,7 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
             made_for = {words[one].language.title() or "texts with spaces between words" for one in wrong}
             notes.append(
                 Note(
-                    f"{dataset.name} looks like {language.title} ({language.evidence}), and {', '.join(wrong)} "
+                    f"{dataset.name} looks like {language.written_name} ({language.evidence}), and {', '.join(wrong)} "
                     f"{one_or_more(len(wrong), 'is', 'are')} made for {', '.join(sorted(made_for))}: "
                     f'bm25(analyzer="{language.analyzer}")',
                     "told by a sample of its texts",
@@ -71,10 +76,12 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
-    """Notes on what a collection makes of scores: queries that are documents, and cut-offs that take all of them.
+    """Return notes on a collection's properties that decide scores: queries that are documents, too large
+    cut-offs.
 
-    dropped: whether self-matches are left out; by default what the collection says. Reads the documents' store; nothing
-    is said where documents, queries or judgments are not there.
+    dropped: True if self-matches are left out; by default as the collection says.
+
+    Reads the documents' store; returns nothing if documents, queries or judgments are missing.
     """
     notes: list[Note] = []
     if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
@@ -84,8 +91,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
     if portion >= SELF_MATCHES:
         notes.append(
             Note(
-                f"{share(portion)} of the queries of {dataset.name} are documents of it and find themselves "
-                "first; --drop-self leaves these out",
+                f"{percent(portion)} of the queries of {dataset.name} are documents of it and find themselves "
+                "first; drop-self leaves these out",
                 "identifier and text are the same; self_match = 'drop' in a TOML file of the collection, such as "
                 "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
             )
@@ -96,10 +103,11 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """A note for each measure that is 1 for whatever returns all that may be ranked, where k allows it."""
+    """Return a note for each measure that is 1 for any ranking of all that may be ranked, if k allows it."""
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
-        if dataset.layout.documents is not None and dataset.layout.queries is not None:
+        layout = dataset.layout
+        if layout.documents is not None and layout.queries is not None and dataset.split in layout.qrels:
             for name, count, what in complete_cutoffs(dataset, names):
                 if k is None or k >= count:
                     by_measure.setdefault(name, []).append(f"all {count} {what} on {dataset.name}")
@@ -111,10 +119,29 @@ def construction_notes(
     return notes
 
 
-def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """(measure, how many, documents or candidates) of each measure whose cut-off takes all that may be ranked.
+def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) -> list[Note]:
+    """Return the notes of `construction_notes` on cells of results folders whose collections are on this machine.
 
-    Only where each relevant document is among these.
+    Only collections with as few documents as a cut-off, by the cells' records, are opened.
+    """
+    from weir.experiment.results import dataset_of
+
+    names, depths = list(measures), list[int]()
+    first: dict[str, ResultCell] = {}
+    cutoffs = [measure.cutoff or 0 for measure in map(parse_measure, names) if measure.name in _COMPLETE]
+    for cell in cells:
+        documents = cell.scored[-1][1].facts.get("documents") if cell.scored else None
+        if isinstance(documents, int) and documents <= max(cutoffs, default=0):
+            first.setdefault(cell.dataset, cell)
+            depths.append(cell.depth)
+    opened = [dataset for cell in first.values() if (dataset := dataset_of(cell)) is not None]
+    return construction_notes(opened, names, max(depths, default=0))
+
+
+def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield (measure, number, "documents" or "candidates") if the cut-off includes all of them.
+
+    Any complete ranking then scores the same. Yields none if a relevant document is not among them.
     """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
@@ -129,7 +156,6 @@ def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tupl
 
 
 def _all_relevant_ranked(dataset: Dataset) -> bool:
-    """Whether every relevant document is there and may be ranked for its query."""
     qrels, rows = dataset.qrels, np.flatnonzero(dataset.qrels.grade > 0)
     docs = qrels.docs.strings.take(np.unique(qrels.doc[rows]))
     relevant = qrels.query_of_row()[rows], qrels.doc[rows], np.ones(len(rows))
@@ -139,7 +165,7 @@ def _all_relevant_ranked(dataset: Dataset) -> bool:
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
-    """Notes on what is done with queries because of what the collection says of them."""
+    """Return notes on the documents to which the collection restricts its queries."""
     if dataset.layout.queries is None or not dataset.layout.qrels:
         return []
     corpus = None if dataset.layout.documents is None else dataset.corpus
@@ -155,15 +181,14 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
     return [Note(f"{dataset.name}: {line}") for line in lines]
 
 
-def split_notes(dataset: Dataset) -> list[Note]:
-    """A note on which split counts, where a collection has several and it is not `test`."""
+def _split_notes(dataset: Dataset) -> list[Note]:
     others = [split for split in dataset.splits if split != dataset.split]
     if not others or dataset.split == "test":
         return []
-    more = f"another one is chosen behind the name, as in -d NAME:{others[0]}"
+    more = f"another one is chosen behind the name, as in {dataset.name}:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]
 
 
 def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:
-    """Notes on the judgments of a collection: grades with fractions, and where judgments come from."""
+    """Return notes on fractional grades and on the origin of judgments."""
     return [note.about(dataset.name) for note in grade_notes(dataset.qrels, map(parse_measure, measures))]

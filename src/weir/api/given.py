@@ -1,21 +1,54 @@
-"""Rankings as they are given: run files, folders of results, values."""
+"""Rankings as users give them: run files, results folders, values."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.core.run import Run
+from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.files.frames import run_from
 from weir.files.paths import path_of
+from weir.files.runs import RESULT_RECORD, RESULT_RUNS
+
+if TYPE_CHECKING:
+    from weir.datasets.scoring_rules import Collection
 
 
-def run_paths(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The run files that paths stand for: each file, and of each folder of results its run files.
+def is_results_folder(given: object) -> bool:
+    """Return True for a folder that `weir run` has written."""
+    with suppress(OSError, ValueError):  # no path at all, such as a text that is too long
+        return (
+            isinstance(given, (str, os.PathLike))
+            and next(Path(given).glob("*/*/stage.json"), None) is not None
+        )
+    return False
 
-    Raises FormatError for a folder without results, BadValue for one of several collections, and for folders of two.
+
+def two_folders(first: object, second: object) -> str:
+    """Return a sentence on how to compare two results folders."""
+    first, second = Path(str(first)), Path(str(second))  # without the separator that completion leaves
+    return (
+        f"found two results folders, {first} and {second}: weir gate {first} {second} compares system by system; "
+        f"weir compare {_judgments(first)} {first} {second} compares all with each other; "
+        f"weir diff takes a ranking of each, such as {first}/DATASET/SYSTEM"
+    )
+
+
+def _judgments(folder: Path) -> str:
+    names = {stage.parent.parent.name for stage in folder.glob("*/*/stage.json")}
+    return names.pop() if len(names) == 1 and names <= set(catalogue.collection_names()) else "COLLECTION"
+
+
+def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
+    """Return the run files of paths: each file, and the run files of each results folder.
+
+    Raises FormatError for a folder without results, BadValue for runs of several collections or of another one than
+    named.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, given):
@@ -26,41 +59,43 @@ def run_paths(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
             found += runs
         else:
             found.append(path)
-    if len(of_folders) > 1:
+            of_folders += [path] * (path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists())
+    if of_folders and (len(of_folders) > 1 or collection is not None):
+        from weir.datasets.scoring_rules import ScoringRules
         from weir.experiment.results import refuse_collections_apart
 
-        refuse_collections_apart(of_folders)
+        refuse_collections_apart(of_folders, ScoringRules.of(collection).dataset)
     return found
 
 
-def run_path(given: str | os.PathLike[str]) -> Path:
-    """The one run file that a path stands for; raises as `run_paths`, and BadValue for a folder of several."""
-    paths = run_paths([given])
+def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
+    """Return the one run file of a path; raises as `run_paths`, and BadValue for a folder of several."""
+    paths = run_paths([given], collection)
     if len(paths) > 1:
         names = ", ".join(path.parent.name for path in paths)
         raise BadValue(f"{given} holds {len(paths)} rankings; name the folder of one: {names}")
     return paths[0]
 
 
-def one_ranking(given: object) -> object:
-    """A ranking as it is given, of a path the run file; raises as `run_path`."""
-    return run_path(given) if isinstance(given, (str, os.PathLike)) else given
+def one_ranking(given: object, collection: Collection = None) -> object:
+    """Return a ranking as given, for a path its run file; raises as `run_path`."""
+    return run_path(given, collection) if isinstance(given, (str, os.PathLike)) else given
 
 
-def two_rankings(first: object, second: object) -> tuple[object, object]:
-    """Two rankings as `one_ranking` has each; raises as `run_path`."""
+def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
+    """Return two rankings as `one_ranking` does; raises as `run_path`."""
     both = one_ranking(first), one_ranking(second)
-    run_paths(one for one in (first, second) if isinstance(one, (str, os.PathLike)))  # together
+    run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
 
 
-def all_rankings(given: Sequence[object]) -> list[object]:
-    """Rankings as they are given, of paths the run files; raises as `run_paths`."""
-    run_paths(one for one in given if isinstance(one, (str, os.PathLike)))  # together
+def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
+    """Return rankings as given, for paths the run files; raises as `run_paths`."""
+    run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
     return [one for of in several for one in of]
 
 
-def ranking(given: object) -> Run:
-    """A ranking from whatever holds one, a folder of results too; raises as `run_path` and `run_from`."""
-    return run_from(one_ranking(given))
+def run_from_given(given: object, collection: Collection = None) -> Run:
+    """Return a Run from a ranking in any form, also a results folder; raises as `run_path` and `run_from`."""
+    return run_from(one_ranking(given, collection))

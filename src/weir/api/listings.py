@@ -1,20 +1,44 @@
-"""What there is: systems, encoders, measures, collections, and what this machine has installed."""
+"""Lists of systems, encoders, measures and collections, and what this machine has installed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, requires
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weir.core import results
-from weir.core.scores import Note
+from weir import settings as bounds
+from weir.api.result_set import ResultSet
+from weir.audit.check import CHECKS, check_table
+from weir.core.results import ResultKind
+from weir.core.rounding import bytes_text
 from weir.core.tables import Table, sentences, table_of
-from weir.errors import WeirError, install_command
+from weir.datasets import catalogue
+from weir.datasets.load import load
+from weir.errors import BadValue, MissingExtra, UnknownName, WeirError, install_command
+from weir.kernels.jit import available, cache_folders
+from weir.measures import MEASURES, parse_measure
+from weir.models import Encoder
+from weir.models.checkpoints import cards
+from weir.models.encoder import resolve, stability
+from weir.models.engine import DTYPES, ENGINES, NEEDED, ruled
 from weir.models.hardware import package_version
+from weir.registry import described
+from weir.settings import SECRETS, available_cores, memory_budget, settings
+from weir.systems import PRESETS, RERANKERS, SYSTEMS, parse_system, usage
+from weir.systems.dense_search import DenseRetriever
+from weir.systems.warm import kernel_kinds, prepare
 
 if TYPE_CHECKING:
-    from weir.models import Encoder, Loaded
+    from weir.models import Loaded
 
 
 Facts: TypeAlias = dict[str, object]
@@ -22,54 +46,45 @@ Facts: TypeAlias = dict[str, object]
 PROBED = 64
 """Documents that a probe encodes."""
 WORTH = 1.2
-"""Times as fast as the declared engine from which a probe names another."""
+"""Speed-up over the declared engine from which a probe recommends another."""
 
 
-@dataclass(frozen=True, repr=False)
-class Listing:
-    """What there is of something, as `weir list` and `weir doctor` show it.
+def _first_values(records: Iterable[Mapping[str, object]]) -> tuple[Table, ...]:
+    return (sentences(*(str(value) for record in records for value in list(record.values())[:1])),)
 
-    records: the facts, a JSON object for each entry; shown: the tables.
-    """
 
-    records: tuple[Mapping[str, object], ...]
-    shown: tuple[Table, ...]
+LISTING: ResultKind[Any] = ResultKind(
+    "listing", dict, _first_values, records=lambda record: [record], csv=lambda record: [record], columns=()
+)
+Listing: TypeAlias = "ResultSet[Any]"
+"""Records, with the tables that `weir list` and `weir doctor` print."""
 
-    __repr__ = results.result_text
-    _repr_html_ = results.result_html
 
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that show it."""
-        return self.shown
-
-    def notes(self) -> tuple[Note, ...]:
-        """None: what has to be said stands among the facts."""
-        return ()
+def _listing(records: Iterable[Mapping[str, object]], tables: Sequence[Table]) -> Listing:
+    return ResultSet(LISTING, tuple(records), maker=lambda: tuple(tables))
 
 
 def systems(system: str | None = None) -> Listing:
-    """The systems and their presets with every setting, or one of them.
+    """Return the systems and their presets with every setting, or one of them.
 
-    system: a name such as bm25 or cross, which is explained, or one with settings, such as "bm25(k1=1.2)", whose
-    description is everything that can move its numbers. Raises UnknownName and BadValue as `parse_system`.
+    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", described by all that can change its
+        rankings.
+
+    Raises UnknownName and BadValue as `parse_system`.
     """
-    import inspect
-    import json
-
-    from weir.systems import PRESETS, RERANKERS, SYSTEMS, parse_system, usage
 
     def entry(name: str) -> tuple[str, str]:
         registry = RERANKERS if name in RERANKERS else SYSTEMS
-        return usage(name), inspect.getdoc(registry.get(name)) or ""
+        return usage(name), described(registry.get(name))
 
     if system is not None and (system in RERANKERS or system in SYSTEMS):
         called, about = entry(system)
-        return Listing(
+        return _listing(
             ({"system": called, "about": about},), (sentences(called), sentences(*about.split("\n")))
         )
     if system is not None:
         description = parse_system(system).describe()
-        return Listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
+        return _listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
     retrievers, rerankers = [entry(name) for name in SYSTEMS], [entry(name) for name in RERANKERS]
     lines = [line for called, about in retrievers for line in (called, "    " + about.partition("\n")[0])]
     behind = ["re-rankers, behind a system: bm25 >> score(rm3)"]
@@ -85,14 +100,11 @@ def systems(system: str | None = None) -> Listing:
             f"        {recipe.analyzer}, k1={recipe.k1}, b={recipe.b}, lengths {recipe.lengths}, {fields} ({rule})",
         ]
     records = tuple({"system": called, "about": about} for called, about in (*retrievers, *rerankers))
-    return Listing(records, (sentences(*lines), sentences(*behind), sentences(*presets)))
+    return _listing(records, (sentences(*lines), sentences(*behind), sentences(*presets)))
 
 
 def models() -> Listing:
-    """The encoders whose settings Weir knows; any name on the Hugging Face hub and any folder works too."""
-    from dataclasses import asdict
-
-    from weir.models.checkpoints import cards
+    """Return the encoders with known settings; any name on the Hugging Face hub and any folder works too."""
 
     lines = [["name", "kind", "million", "pooling", "similarity", "tokens", "prompts", "checkpoint"]]
     for card in cards():
@@ -110,41 +122,36 @@ def models() -> Listing:
             ]
         )
     other = "any name on the Hugging Face hub and any folder with a checkpoint works too"
-    return Listing(tuple(map(asdict, cards())), (table_of(lines), sentences(other)))
+    return _listing(tuple(map(asdict, cards())), (table_of(lines), sentences(other)))
 
 
 def model(
     name: str, dtype: str | None = None, engine: str | None = None, device: str = "auto", probe: bool = False
 ) -> Listing:
-    """What decides the vectors of an encoder: its settings, prompts, and the engine that encodes here and why.
+    """Return what decides the vectors of an encoder: settings, prompts, and the engine that encodes here and why.
 
-    name: a model, or a dense system as it is written; dtype, engine: its settings, by default fp32 and auto; probe:
-    measure how fast engines are and how far the rest of a batch moves a vector. A checkpoint that is not here is
-    downloaded. Raises BadValue for a name that is no encoder's, DownloadError.
+    name: a model, or a dense system.
+    dtype: the least precision to compute in.
+    engine: auto, openvino, torch or transformers.
+    device: where it runs: cpu, cuda or cuda:1.
+    probe: load it and measure: engines, and how far the rest of a batch moves a vector.
+
+    A checkpoint that is not here is downloaded. Raises BadValue for a name of no encoder, DownloadError.
     """
-    import json
 
-    from weir.models.checkpoints import resolve
-
-    encoder = _encoder(name, dtype, engine)
+    encoder = _encoder_named(name, dtype, engine)
     encoder.fetch()
     recipe = resolve(encoder)
     facts: Facts = {"model": encoder.model, "folder": str(recipe.document.folder)}
-    facts |= encoder.describe(device) | {"why": encoder.declared(recipe, device).why}
+    facts |= encoder.describe(device) | {"why": encoder.declared(device).why}
     facts |= {"notes": list(recipe.notes)} if recipe.notes else {}
-    facts |= _probed(encoder, device) if probe else {}
+    facts |= _probe_engines(encoder, device) if probe else {}
     width = max(map(len, facts))
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()}
-    return Listing((facts,), (_aligned(texts, width),))
+    return _listing((facts,), (_aligned_lines(texts, width),))
 
 
-def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
-    """The encoder of that name with the options, or that of a dense system as it is written."""
-    from weir.errors import BadValue
-    from weir.models import Encoder
-    from weir.systems import parse_system
-    from weir.systems.dense_search import DenseRetriever
-
+def _encoder_named(name: str, dtype: str | None, engine: str | None) -> Encoder:
     if "(" not in name:
         return Encoder(name, dtype=dtype or "fp32", engine=engine or "auto")
     system = parse_system(name)
@@ -156,19 +163,13 @@ def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
     return system.encoder
 
 
-def _probed(encoder: Encoder, device: str) -> dict[str, object]:
-    """Speed of the engines that are installed, and how far the rest of a batch moves a vector; it decides nothing."""
-    from weir.datasets.load import load
-    from weir.errors import BadValue, MissingExtra
-    from weir.models.encoder import stability
-    from weir.models.engine import ENGINES
-
+def _probe_engines(encoder: Encoder, device: str) -> dict[str, object]:
     texts = load("brook-questions").corpus.view("title text").tolist()[:PROBED]
     loaded = encoder.load(device)
-    speed_of = {"as declared": _speed(loaded, texts)}
+    speed_of = {"as declared": _documents_per_second(loaded, texts)}
     for engine in ENGINES if encoder.engine == "auto" else ():
         try:
-            speed_of[engine] = _speed(replace(encoder, engine=engine).load(device), texts)
+            speed_of[engine] = _documents_per_second(replace(encoder, engine=engine).load(device), texts)
         except (BadValue, MissingExtra) as error:
             speed_of[engine] = str(error)
     stable = stability(loaded, texts)
@@ -182,10 +183,7 @@ def _probed(encoder: Encoder, device: str) -> dict[str, object]:
     return facts
 
 
-def _speed(loaded: Loaded, texts: list[str]) -> float | str:
-    """Documents a second, of the better of two passes."""
-    import time
-
+def _documents_per_second(loaded: Loaded, texts: list[str]) -> float | str:
     seconds = []
     for _ in range(2):
         begun = time.perf_counter()
@@ -195,14 +193,7 @@ def _speed(loaded: Loaded, texts: list[str]) -> float | str:
 
 
 def measures(measure: str | None = None) -> Listing:
-    """The measures, their settings and their sources, or one alone, by its name here or elsewhere.
-
-    Raises UnknownName for a measure that is none.
-    """
-    import inspect
-
-    from weir.errors import UnknownName
-    from weir.measures import MEASURES, parse_measure
+    """Return the measures with settings and sources, or the named one; raises UnknownName for an unknown measure."""
 
     names = MEASURES.names() if measure is None else [measure]
     if measure is not None and measure not in MEASURES:
@@ -233,14 +224,18 @@ def measures(measure: str | None = None) -> Listing:
                 *(f"    {line}".rstrip() for line in (*about, definition.takes)),
             )
         )
-    return Listing(tuple(records), tuple(tables))
+    return _listing(tuple(records), tuple(tables))
+
+
+def checks() -> Listing:
+    """Return the checks of an audit: what each looks for and needs."""
+    known = [CHECKS.get(name) for name in CHECKS]
+    records = [{"check": one.name, "needs": list(one.needs), "looks for": one.summary} for one in known]
+    return _listing(records, [check_table()])
 
 
 def datasets() -> Listing:
-    """The collections of the catalogue, and whether each is on this machine; then the groups."""
-    from dataclasses import asdict
-
-    from weir.datasets import catalogue
+    """Return the collections of the catalogue and whether each is on this machine, then the groups."""
 
     lines = [["name", "task", "domain", "documents", "queries", "licence", "here"]]
     records = []
@@ -253,18 +248,20 @@ def datasets() -> Listing:
         sentences(f"{group.name}: the unweighted mean of {', '.join(group.members)}")
         for group in map(catalogue.group, catalogue.groups())
     ]
-    return Listing(tuple(records), (table_of(lines), *groups))
+    return _listing(tuple(records), (table_of(lines), *groups))
 
 
 # What is installed.
 
 EXTRAS = {
     "run": "index and search",
-    "neural": "encode, re-rank on a processor",
-    "int8": "encode in int8",
-    "torch": "GPUs, T5, language models, other architectures",
-    "ann": "approximate search",
-    "train": "train encoders",
+    "neural": "encode, re-rank on a processor, approximate search",
+    "torch": "GPUs, int8, T5, language models, other architectures, training",
+    "servers": "PostgreSQL",
+    "import-sources": "ir_datasets, YAML",
+    "bridges": "objects of other tools",
+    "ray": "grids on Ray",
+    "cloud": "stages in S3",
 }
 NOTABLE = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vnni", "avx512bf16", "amx-int8",
            "amx-bf16", "neon", "fullfp16", "dotprod", "i8mm", "bf16", "sve")  # fmt: skip
@@ -282,18 +279,7 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Packages, engines that would run, settings, bounds, and where caches are kept: one record with a part for each.
-
-    Nothing is downloaded, compiled or loaded: no model, and no torch.
-    """
-    import os
-    import platform
-    import re
-    import sys
-
-    from weir.core.rounding import size
-    from weir.kernels.jit import available
-    from weir.settings import SECRETS, available_cores, memory_budget, settings
+    """Return packages, engines, settings, bounds and caches, as a record with a part for each; loads no model."""
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -312,14 +298,14 @@ def installation() -> Listing:
             "weir": package_version("weir-ir") or "not installed as a package",
             "platform": platform.platform(),
             "processor": f"{platform.machine()}, {available_cores()} cores for this process",
-            "memory": f"{size(budget.bytes)} may be taken ({budget.source})",
+            "memory": f"{bytes_text(budget.bytes)} may be taken ({budget.source})",
             "python": f"{platform.python_version()} ({sys.executable})",
             "compiled for": targets,
         },
-        "engines": _engines(),
-        "extras": _extras(),
-        "caches": _caches(),
-        "bounds": _bounds(),
+        "engines": _engine_facts(),
+        "extras": _extra_facts(),
+        "caches": _cache_sizes(),
+        "bounds": _reading_bounds(),
         "settings": environment,
     }
     width = max(len(name) for facts in sections.values() for name in facts)
@@ -335,66 +321,55 @@ def installation() -> Listing:
                 if value["missing"]:
                     parts.append(f"without {', '.join(value['missing'])}: {value['install']}")
                 texts[name] = f"{value['for']}: {', '.join(parts)}"
-        tables += [sentences(section), _aligned(texts, width, "  ")]
-    return Listing((sections,), tuple(replace(table, follows=True) for table in tables))
+        tables += [sentences(section), _aligned_lines(texts, width, "  ")]
+    return _listing((sections,), tuple(replace(table, follows=True) for table in tables))
 
 
-def _bounds() -> Facts:
-    """What is read at most, and how that is raised where it can be."""
-    from weir import settings
-    from weir.core.rounding import size
-
+def _reading_bounds() -> Facts:
     return {
-        "an identifier": size(settings.IDENTIFIER_BYTES),
-        "a line of rankings": size(settings.LINE_BYTES),
-        "a record": size(settings.RECORD_BYTES),
-        "a line of documents": size(settings.RECORD_BYTES),
-        "a pickle": size(settings.PICKLE_BYTES),
-        "a file of settings": size(settings.TOML_BYTES),
-        "a file to import": size(settings.IMPORT_BYTES),
-        "a packed file": f"{settings.unpacked_times()} times its size, at least {size(settings.HARMLESS_BYTES)} "
+        "an identifier": bytes_text(bounds.IDENTIFIER_BYTES),
+        "a line of rankings": bytes_text(bounds.LINE_BYTES),
+        "a record": bytes_text(bounds.RECORD_BYTES),
+        "a line of documents": bytes_text(bounds.RECORD_BYTES),
+        "a pickle": bytes_text(bounds.PICKLE_BYTES),
+        "a file of settings": bytes_text(bounds.TOML_BYTES),
+        "a file to import": bytes_text(bounds.IMPORT_BYTES),
+        "a packed file": f"{bounds.unpacked_times()} times its size, at least {bytes_text(bounds.HARMLESS_BYTES)} "
         "(WEIR_MAX_UNPACKED)",
-        "a zip": f"{settings.ARCHIVE_MEMBERS:,} files",
-        "a number of a server": f"{settings.NUMBER_DIGITS} digits",
-        "a description of the hub": f"{size(settings.DESCRIPTION_BYTES)}, {settings.DESCRIPTION_SECONDS:g} s",
+        "a zip": f"{bounds.ARCHIVE_MEMBERS:,} files",
+        "a number of a server": f"{bounds.NUMBER_DIGITS} digits",
+        "a description of the hub": f"{bytes_text(bounds.DESCRIPTION_BYTES)}, {bounds.DESCRIPTION_SECONDS:g} s",
     }
 
 
-def _aligned(texts: Mapping[str, str], width: int, indent: str = "") -> Table:
-    """A line for each name and its text; what a terminal wraps stands below the texts."""
+def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Table:
     lines = [f"{indent}{name:{width}}  {text}" for name, text in texts.items()]
     return replace(sentences(*lines), hang=len(indent) + width + 2)
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels now, so that no first run waits: the seconds of each kind, and where the code is kept.
+    """Compile kernels ahead of the first run; return the seconds of each kind, and where the code is kept.
 
-    kinds: such as "sparse search", by default all; watch: is told each line when it is known. Raises UnknownName for
-    another kind.
+    kinds: such as "sparse search"; by default all.
+    watch: receives each line.
+
+    Raises UnknownName for an unknown kind.
     """
-    from weir.kernels.jit import places
-    from weir.systems.warm import GROUPS, prepare
-
     seconds, lines = {}, []
-    for kind in tuple(kinds) or tuple(GROUPS):
+    for kind in tuple(kinds) or kernel_kinds():
         seconds[kind] = prepare([kind])
         lines.append(f"{kind}: {seconds[kind]:.1f} s")
         watch(lines[-1])
-    place = next((str(place) for place in places() if any(place.glob("*.kernel"))), None)
+    place = next((str(place) for place in cache_folders() if any(place.glob("*.kernel"))), None)
     lines.append(f"kernels: {place or 'nowhere to keep them'}")
     watch(lines[-1])
-    return Listing(({"seconds": seconds, "kept": place},), (sentences(*lines),))
+    return _listing(({"seconds": seconds, "kept": place},), (sentences(*lines),))
 
 
-def _engines() -> Facts:
-    """What each engine lacks, or its versions; and which one a model comes to by default in each precision."""
-    from weir.errors import BadValue
-    from weir.models.engine import DTYPES, NEEDED, ruled
-    from weir.settings import settings
-
+def _engine_facts() -> Facts:
     engines: Facts = {"kernels": _engine(("numba", "llvmlite"))}
     engines |= {name: _engine(needed) for name, needed in NEEDED.items()}
-    engines |= {"faiss": _engine(("faiss-cpu",)), "usearch": _engine(("usearch",))}
+    engines |= {"faiss": _engine(("faiss-cpu",))}
     for dtype in DTYPES:
         try:
             chosen = ruled("auto", dtype, settings().device)
@@ -415,18 +390,14 @@ def _engine(needed: tuple[str, ...]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _extras() -> Facts:
-    """For each extra what of it is installed, or how to install it."""
-    import re
-    from importlib.metadata import PackageNotFoundError, requires
-
+def _extra_facts() -> Facts:
     try:
         lines = requires("weir-ir") or []
     except PackageNotFoundError:
         return {"weir-ir": "not installed as a package: its extras are not known"}
     needed: dict[str, list[str]] = {name: [] for name in EXTRAS}
     for line in lines:
-        match = re.match(r"([\w.-]+).*;.*extra == ['\"](\w+)['\"]", line)
+        match = re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line)
         if match and match[2] in needed and match[1] != "weir-ir":
             needed[match[2]].append(match[1])
     extras: Facts = {}
@@ -441,13 +412,7 @@ def _extras() -> Facts:
     return extras
 
 
-def _caches() -> Facts:
-    """Folders and their sizes in megabytes."""
-    import os
-
-    from weir.kernels.jit import places
-    from weir.settings import settings
-
+def _cache_sizes() -> Facts:
     home = settings().home
     folders: Facts = {"home": str(home)}
     for name in (name for name in CACHES if (home / name).is_dir()):
@@ -457,7 +422,7 @@ def _caches() -> Facts:
                 with suppress(OSError):
                     total += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118  thousands of files
         folders[name] = f"{total / 1e6:,.1f} MB"
-    for place in places():
+    for place in cache_folders():
         kernels = list(place.glob("*.kernel"))
         if kernels:
             size = sum(path.stat().st_size for path in kernels) / 1e6

@@ -1,4 +1,4 @@
-"""Progress: a line that moves on standard error of a terminal, a bar in a notebook, plain lines elsewhere."""
+"""Progress: a line redrawn in a terminal, a bar in a notebook, plain lines elsewhere, all on standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weir.errors import printable
 
 
 def redraws() -> bool:
-    """Whether progress is drawn again in its place: in a terminal, and in a notebook's cell."""
+    """Return True if progress is redrawn in place: in a terminal and in a notebook."""
     return sys.stderr.isatty() or _in_notebook()
 
 
@@ -22,14 +22,16 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """Shows what is being done; call it with (what, done, total), within a `with` that clears it at its end.
+    """Shows progress; call it with (stage, done, total), within a `with` that clears the line at its end.
 
-    In a terminal one line, in a notebook one bar is redrawn at most ten times a second; elsewhere a line is printed
-    when a stage begins and every thirty seconds after. What has a total of 0 is a note: it stands on a line of its own.
+    In a terminal a line, in a notebook a bar is redrawn at most ten times a second; elsewhere a line is
+    printed when a stage begins and every thirty seconds after. A total of 0 marks a note, which has a line of
+    its own.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(self, quiet: bool = False, after: float = 0.0) -> None:
+        """Begin; quiet: show notes alone; after: seconds before anything is shown."""
+        self._quiet, self._from = quiet, time.monotonic() + after if after else 0.0
         self._live, self._notebook = redraws(), _in_notebook()
         self._display: Any = None  # of IPython, once a bar is shown
         self._stage = ""
@@ -42,15 +44,19 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Say that `done` of `total` of a stage is done; of 0 in all, a note."""
-        if total == 0:
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Show that `done` of `total` of a stage is done; a total of 0 marks a note."""
+        if not total:
             self.close()
             _put(printable(stage) + "\n")
             return
         now = time.monotonic()
         fresh = stage != self._stage
-        if self._quiet or not (fresh or now >= self._next or (self._live and done == total)):
+        if (
+            self._quiet
+            or now < self._from
+            or not (fresh or now >= self._next or (self._live and done == total))
+        ):
             return
         if fresh:
             self._begun = (now, done)
@@ -69,7 +75,6 @@ class Progress:
             _put(printable(f"{stage}  {share}".rstrip()) + "\n")
 
     def _pace(self, now: float, done: int, total: int) -> str:
-        """The rate since the stage began and the time left at it, once both can be told."""
         seconds, count = now - self._begun[0], done - self._begun[1]
         if seconds < 1 or count <= 0 or done >= total:
             return ""
@@ -85,7 +90,6 @@ class Progress:
             _put("\r\x1b[K")
 
     def _show_html(self, text: str) -> None:
-        """Put HTML in the place of what was shown before."""
         ipython = import_module("IPython.display")
         if self._display is None:
             self._display = ipython.display(ipython.HTML(text), display_id=True)

@@ -1,24 +1,26 @@
-"""What functions of the face return: results in order that print, show in notebooks, save and become frames."""
+"""Results that API functions return: in order, printable, shown in notebooks, saved, turned into frames."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from weir.argument_types import checked
 from weir.core import frames, results
-from weir.core.frames import plain, rebuilt
-from weir.core.results import RESULTS, ResultKind, json_lines
+from weir.core.frames import json_value, rebuilt
+from weir.core.results import Outcome, ResultKind, TablesOf, json_lines
 from weir.core.scores import Note
-from weir.core.tables import Table, csv_text, notebook_html, written
+from weir.core.tables import Table, csv_text, notebook_html, tables_as_text
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.files.atomic import write_text
 from weir.files.json_record import parse_json
 from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 from weir.measures.measure import canonical_name
+from weir.registry import Registry
 
 if TYPE_CHECKING:
     import os
@@ -29,30 +31,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SAVED_FORMS = {".json": None, "": None, ".csv": "csv", ".tex": "latex", ".md": "markdown", ".html": "html"}
-"""The form of results in a file, by its ending; None is what `ResultSet.load` reads."""
+"""The form of results in a file, by the file's ending; None is JSON, which `ResultSet.load` reads."""
+
+
+KINDS: Registry[ResultKind[Any]] = Registry("result")
+"""Kinds of results, by their names in saved results."""
 
 
 @dataclass(frozen=True, repr=False)
 class ResultSet(Sequence[T], Generic[T]):
-    """Results of one kind, in order; it prints as the command line prints them.
+    """Results of one kind, in order; printed as their command prints them.
 
-    By number, or by the name of a measure where one result is of it. It is true where nothing failed, so that
-    `assert weir.gate(...)` does what it says. kind: as `core.results` has it; items: the results; remarks: what
-    `notes()` returns.
+    Indexed by number, or by the name of a measure if one result is of it. True if nothing failed, as in
+    `assert weir.gate(...)`.
     """
 
-    kind: str
+    kind: ResultKind[T]
     items: tuple[T, ...]
     remarks: tuple[Note, ...] = ()
+    left_out: tuple[Note, ...] = ()
+    """A note for each thing that could not be read or scored."""
+    maker: TablesOf | None = field(default=None, compare=False)
+    """Makes the tables from more than the items, with the options of the kind; None if the items suffice."""
 
     @overload
     def __getitem__(self, which: int | str) -> T: ...
     @overload
     def __getitem__(self, which: slice) -> ResultSet[T]: ...
     def __getitem__(self, which: object) -> T | ResultSet[T]:
-        """A result by its number or measure, or several; raises UnknownName for a measure that none has."""
+        """Return a result by number or measure, or several; raises UnknownName for a measure that none has."""
         if isinstance(which, slice):
-            return ResultSet(self.kind, self.items[which], self.remarks)
+            return ResultSet(self.kind, self.items[which], self.remarks, self.left_out)
         if isinstance(which, int):
             return self.items[which]
         return self._of_measure(str(which))
@@ -64,46 +73,65 @@ class ResultSet(Sequence[T], Generic[T]):
         return iter(self.items)
 
     def __bool__(self) -> bool:
-        """Whether nothing failed; of kinds that cannot fail, whether there is a result."""
-        passed = _kind(self.kind).passed
-        return all(getattr(one, passed) for one in self.items) if passed else len(self.items) > 0
+        """Return True if nothing failed; for kinds that cannot fail, if there is a result."""
+        return self.outcome == "pass" if self.kind.outcome else len(self.items) > 0
+
+    @property
+    def outcome(self) -> Outcome:
+        """ "fail" if a result failed, else "undecided" if one is, else "pass"."""
+        of = self.kind.outcome
+        outcomes = {of(one) for one in self.items} if of else set[Outcome]()
+        return "fail" if "fail" in outcomes else "undecided" if "undecided" in outcomes else "pass"
 
     __repr__ = results.result_text
 
     def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return notebook_html(self.tables("html"), self.remarks)
+        return notebook_html(self.tables("html"), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
-        """{"weir": kind, "results": the results as plain dicts, "notes": where there are such}, as `save` writes it."""
-        values = {"weir": self.kind, "results": [plain(one) for one in self.items]}
-        return values | {"notes": [plain(note) for note in self.remarks]} if self.remarks else values
+        """Return {"weir": kind, "results": plain dicts, "notes": only if there are any}, as `save` writes it."""
+        values = {"weir": self.kind.name, "results": [json_value(one) for one in self.items]}
+        return values | {"notes": [json_value(note) for note in self.notes()]} if self.notes() else values
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """A column for each plain field, with a line for each result, or each pair, effect ... of them."""
-        names, lines = self._fields()
-        return {name: [line.get(name) for line in lines] for name in names}
+        """Return {field: values} of the plain fields, a value for each result or each of its parts (pair,
+        effect, query).
+        - ResultSet._fields _lines
+        """
+        names, lines = self._fields(results.LEADING)
+        columns = frames.columns_of(lines)
+        return {name: columns[name] for name in names}
 
-    def tables(self, form: str = "text") -> tuple[Table, ...]:
-        """The tables of these results in a form: text, markdown, latex or html."""
-        kind = _kind(self.kind)
-        tables = {"text": kind.tables, "html": kind.html}.get(form, kind.page)
-        return tables(self.items) if self.items else ()
+    def tables(self, form: str = "text", options: Mapping[str, object] | None = None) -> tuple[Table, ...]:
+        """Return the tables for a form: text, markdown, latex or html.
+
+        options: of the tables of this kind, such as {"long": True}; forms with tables of their own have none.
+        """
+        if self.maker is not None:
+            return self.maker(**options or {})
+        page = self.kind.page if form != "html" else self.kind.html or self.kind.page
+        if not self.items:
+            return ()
+        return (
+            self.kind.tables(self.items, **options or {})
+            if form == "text" or page is None
+            else page(self.items)
+        )
 
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said beside the results, as the command says it."""
-        return self.remarks
+        """Return the notes that the command prints beside the results, last those on what was left out."""
+        return (*self.remarks, *self.left_out)
 
     def charts(self) -> tuple[Chart, ...]:
-        """The charts of these results; raises BadValue for a kind without, and for nothing to draw."""
+        """Return the charts; raises BadValue for a kind without charts, and if there is nothing to draw."""
         from weir.api.charts import charts
 
-        return charts(self.kind, self.items)
+        return charts(self.kind.name, self.items)
 
     def plot(self) -> Figure:
-        """The charts as a figure: a notebook shows it, `save` writes .svg, .png or .pdf; raises as `charts`."""
+        """Return the charts as a figure, which a notebook shows and `save` writes; raises as `charts`."""
         from weir.api.charts import Figure
 
         return Figure(self.charts())
@@ -113,46 +141,43 @@ class ResultSet(Sequence[T], Generic[T]):
         form: str = "text",
         width: int | None = None,
         colour: bool = False,
-        tables: Sequence[Table] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> str:
-        """The results as text, json, csv, latex, markdown or a whole page of html, without their notes.
+        """Return the results as text, json, csv, latex, markdown or a page of html, without their notes.
 
-        width, colour: of a terminal, for text; tables: others than those of the results, for all forms but json and
-        csv. Raises UnknownName for another form.
+        width, colour: of a terminal, for text.
+        options: as in `tables`.
+
+        Raises UnknownName for another form.
         """
-        kind = _kind(self.kind)
         if form == "json":
-            return json_lines(record for one in self.items for record in kind.records(one))
+            return json_lines(record for one in self.items for record in self.kind.records(one))
         if form == "csv":
-            if kind.csv is None:
-                names, lines = self._fields()
-            else:
-                lines = [line for one in self.items for line in kind.csv(one)]
-                names = list(dict.fromkeys(name for line in lines for name in line))
+            names, lines = self._fields(self.kind.columns)
             return csv_text([names, *([_cell(line.get(name)) for name in names] for line in lines)])
-        return written(self.tables(form) if tables is None else tables, form, width, colour, self.kind)
+        return tables_as_text(self.tables(form, options), form, width, colour, self.kind.name)
 
     def to_latex(self) -> str:
-        """The results as LaTeX tables."""
+        """Return the tables of these results as LaTeX."""
         return self.shown("latex")
 
     def to_markdown(self) -> str:
-        """The results as Markdown tables."""
+        """Return the tables of these results as Markdown."""
         return self.shown("markdown")
 
     def to_csv(self, raw: bool = False) -> str:
-        """Comma-separated values at full precision; of kinds without a table of their own, of their plain fields.
+        """Return comma-separated values at full precision.
 
-        raw: leave control characters and marks that turn text around, which come from data, as they are.
+        raw: keep control characters and marks that turn text around, which come from data.
         """
         text = self.shown("csv")
         return text if raw else printable_text(text)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the results: JSON at full precision, or as the ending says .csv, .tex, .md or .html.
+        """Write the results as JSON at full precision, or as .csv, .tex, .md or .html, by the ending.
 
-        Raises BadValue for another ending, StoreError when the disk refuses.
+        Raises BadValue for another ending, StoreError if the disk refuses.
         """
         target = path_of(path)
         ending = target.suffix.lower()
@@ -165,13 +190,13 @@ class ResultSet(Sequence[T], Generic[T]):
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
-        """The results that `save` wrote; raises FormatError for another file."""
+        """Read results that `save` wrote; raises FormatError for another file."""
         path = path_of(path)
         try:
             values = parse_json(read_bytes(path), path)
-            of = _kind(values["weir"]).of
+            kind = KINDS.get(values["weir"])
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
-            return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)
+            return ResultSet(kind, tuple(rebuilt(kind.of, one) for one in values["results"]), notes)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
             problem = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
             raise FormatError(path, problem, "results as ResultSet.save writes them") from None
@@ -189,50 +214,11 @@ class ResultSet(Sequence[T], Generic[T]):
             raise BadValue(f"{len(matching)} of these results are of {measure_name}; take one by its number")
         return matching[0]
 
-    def _fields(self) -> tuple[list[str], list[Mapping[str, object]]]:
-        """The names of the plain fields, and their values on the lines of a frame."""
-        parts = _kind(self.kind).parts
-        lines = [line for one in self.items for line in _lines(one, parts)]
-        return list(dict.fromkeys(name for line in lines for name in line)), lines
-
-
-def _kind(name: str) -> ResultKind:
-    """A kind of results; the modules of all kinds are imported where its own is not yet, and of plug-ins its own."""
-    if name not in RESULTS:
-        import weir.api.rows
-        import weir.audit.check
-        import weir.audit.subsets
-        import weir.datasets.card
-        import weir.experiment.alignment
-        import weir.experiment.beside
-        import weir.experiment.efficiency
-        import weir.experiment.llm_answers
-        import weir.experiment.plan
-        import weir.experiment.published
-        import weir.experiment.reproduce
-        import weir.experiment.verify
-        import weir.experiment.why
-        import weir.experiment.why_engine
-        import weir.labels.estimates
-        import weir.labels.hole_study
-        import weir.labels.judge_report
-        import weir.labels.pools
-        import weir.stats.birco
-        import weir.stats.compare
-        import weir.stats.factors
-        import weir.stats.gate
-        import weir.stats.label_agreement
-        import weir.stats.order_agreement
-        import weir.stats.paired_sets
-        import weir.stats.power
-        import weir.stats.query_differences
-        import weir.stats.threshold  # noqa: F401  all of these register kinds
-    if name not in RESULTS:
-        from importlib.metadata import entry_points
-
-        for point in entry_points(group="weir.results", name=name):
-            point.load()
-    return RESULTS[name]
+    def _fields(self, first: Sequence[str]) -> tuple[list[str], list[Mapping[str, object]]]:
+        kind = self.kind
+        lines = [line for one in self.items for line in (kind.csv or partial(_lines, parts=kind.parts))(one)]
+        names = dict.fromkeys(name for line in lines for name in line)
+        return sorted(names, key=lambda name: first.index(name) if name in first else len(first)), lines
 
 
 def _cell(value: object) -> object:
@@ -240,7 +226,6 @@ def _cell(value: object) -> object:
 
 
 def _lines(one: object, parts: str) -> Iterable[Mapping[str, object]]:
-    """The plain fields of a result, on a line for each of its parts where it has such."""
     own = _scalars(one)
     if not parts:
         return [own]
@@ -249,12 +234,11 @@ def _lines(one: object, parts: str) -> Iterable[Mapping[str, object]]:
 
 
 def _scalars(one: object) -> dict[str, object]:
-    """The plain fields of a dataclass, then those of its dataclasses under names that are not taken."""
     values = {field.name: getattr(one, field.name) for field in fields(one)}  # type: ignore[arg-type]  # one is a dataclass
     scalars = {
         name: v for name, v in values.items() if not (is_dataclass(v) or isinstance(v, (list, tuple, dict)))
     }
     for value in values.values():
         if is_dataclass(value):
-            scalars = _scalars(value) | scalars
+            scalars = scalars | {k: v for k, v in _scalars(value).items() if k not in scalars}
     return scalars

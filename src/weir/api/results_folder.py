@@ -1,115 +1,82 @@
-"""What stands in a results folder or a collection, whether it is sound, and what it cost; and plans."""
+"""Results folders and collections: scores, verification, costs, and plans."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from weir import experiment
 from weir.api.auditing import Places, places_of
+from weir.api.collection_notes import (
+    collection_notes,
+    construction_notes_of,
+    dataset_notes,
+    judgment_notes,
+    language_notes,
+)
+from weir.api.given import all_rankings, run_paths
 from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS, labels_of, row_tables
 from weir.argument_types import checked
-from weir.core.scores import Note
-from weir.datasets.load import Dataset, query_groups
-from weir.errors import BadValue
+from weir.core.scores import GroupedScores, Note, Row, Scores
+from weir.core.tables import tables_as_text
+from weir.datasets.card import CARDS, JUDGMENTS_CARDS, CollectionCard, JudgmentsCard, judgments_card
+from weir.datasets.fetch import fetch_missing
+from weir.datasets.load import Dataset, catalogue_name, load_group, query_groups
+from weir.datasets.scoring_rules import judged_by
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
+from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost
+from weir.experiment.factors import twin_notes, twin_systems
+from weir.experiment.results import (
+    ResultCell,
+    by_split,
+    cell_notes,
+    chosen_cells,
+    collection_places,
+    current_cells,
+    damaged_records,
+    finished_and_lacking,
+    finished_cells,
+    largest_k,
+    mixed_provenance,
+    provenance_of,
+    rows_with_groups,
+    system_titles,
+    with_collections,
+)
+from weir.files.atomic import write_text
+from weir.files.frames import qrels_from, run_from
 from weir.files.paths import path_of
+from weir.files.runs import read_qrels
+from weir.measures import Measure, measures_of
+from weir.stats.birco import BIRCO_SCORES, BircoScore, birco_remarks, birco_scores
+from weir.stats.compare import Comparison
+from weir.stats.score_rows import rows_by_group
 
 if TYPE_CHECKING:
-    from weir.api.rows import Display
-    from weir.core.scores import Row, Scores
-    from weir.datasets.card import CollectionCard
     from weir.experiment.beside import BesideScore
     from weir.experiment.efficiency import Efficiency
     from weir.experiment.experiment import Experiment
-    from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Node, Planned
     from weir.experiment.published import PublishedScore
     from weir.experiment.reproduce import PublishedCheck
-    from weir.experiment.results import Provenance, ResultCell
+    from weir.experiment.results import Provenance
     from weir.experiment.verify import Verdict
-    from weir.measures import Measure
-    from weir.stats.birco import BircoScore
-    from weir.stats.compare import Comparison
     from weir.systems import Retriever
 
 
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Systems: TypeAlias = "str | Retriever | Sequence[str | Retriever] | None"
-
-
-@dataclass(frozen=True)
-class ShownResults:
-    """Finished cells as `weir results` shows them.
-
-    rows: their means, groups of datasets after their members; by: whether these are of groups of queries.
-    """
-
-    cells: Sequence[ResultCell]
-    rows: ResultSet[Row]
-    by: bool = False
-
-    @staticmethod
-    def of(
-        cells: Sequence[ResultCell], measures: Sequence[str] = (), more: Iterable[Note] = ()
-    ) -> ShownResults:
-        """All that has to be shown of cells; measures: these alone, in this order, by default all; more: last notes."""
-        from weir.experiment.results import by_split, cell_notes, current_cells, rows_with_groups
-
-        # Nothing is shown of what nobody judged.
-        scored = [cell for cell in cells if cell.rows]
-        named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
-        cells, outdated = current_cells(scored if named else by_split(scored))
-        if outdated and not cells:
-            raise BadValue("; ".join(outdated))
-        rows = rows_with_groups(cells)
-        if measures:
-            rows = [row for measure in measures for row in rows if row.measure == measure]
-        notes = tuple(cell_notes(cells))
-        if len(cells) > 1:
-            from weir.experiment.factors import twin_notes, twin_systems
-
-            notes = (*notes, *map(Note, twin_notes(twin_systems(cells))))
-        return ShownResults(cells, ResultSet("results", tuple(rows), (*notes, *map(Note, outdated), *more)))
-
-    def scores(self) -> dict[tuple[str, ...], Scores]:
-        """The values by query of each dataset and system, of the measures of the rows."""
-        scores: dict[tuple[str, ...], Scores] = {}
-        for cell in self.cells:
-            names = [
-                row.measure for row in self.rows if (row.dataset, row.system) == (cell.dataset, cell.label)
-            ]
-            values = cell.values()
-            columns = np.array([values.of(name) for name in names])
-            scores[cell.dataset, cell.label] = replace(values, measures=tuple(names), values=columns)
-        return scores
-
-    def shown(self, display: Display) -> tuple[str, tuple[Note, ...]]:
-        """(the rows in the form of the display, all notes); a grid has tie groups where these do not take long."""
-        from weir.api.rows import rows_shown
-        from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost
-        from weir.experiment.results import largest_k
-
-        left_out: list[Note] = []
-
-        def compared() -> Sequence[Comparison]:
-            measures = list(dict.fromkeys(row.measure for row in self.rows))
-            if comparison_cost(self.cells, measures) > MOST_COMPARED:
-                left_out.append(
-                    Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
-                )
-                return ()
-            current = largest_k(self.cells)[0]
-            several = len({cell.dataset for cell in current}) < len(current)
-            grid = {(cell.dataset, cell.label or cell.system): cell.values() for cell in current}
-            return compare_grid(grid, measures) if several else ()
-
-        text = rows_shown(self.rows.items, display, None if self.by else compared) if self.cells else ""
-        return text, (*left_out, *self.rows.notes())
+ShownRows: TypeAlias = "tuple[list[ResultCell], ResultSet[Row]]"
+"""The cells of a results folder that are shown, and their means."""
 
 
 @checked
@@ -118,80 +85,153 @@ def results(
     measures: Measure | str | Iterable[Measure | str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
+    by: object = None,
+    collection: Places = None,
+    fetch: bool = False,
+    labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """The rows of every finished cell of a results folder, groups of datasets after their members.
+    """Return a row for every dataset, system and measure of a results folder, groups of datasets after their members.
 
-    measures, datasets, systems: these alone, by default all; a group of datasets stands for its members. Raises
-    FormatError where the folder holds no finished cell, UnknownName for a measure, dataset or system that is not there.
+    measures: these measures alone, by default all.
+    datasets: these datasets alone, by default all; a group means its members, NAME:SPLIT one split.
+    systems: these systems alone, by default all.
+    by: groups of queries, whose means are the rows.
+    collection: where a collection with the column `by` lies now, by name.
+    fetch: download the collections that records of results name, by default nothing is asked of the network and
+        nothing is written.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
+
+    Raises FormatError for a folder without a finished cell, UnknownName for an unknown measure, dataset or system,
+    BadValue for groups that are not there.
     """
-    return results_shown(folder, measures, datasets, systems).rows
+    cells, damaged = cells_of(folder, systems, datasets)
+    names = _measures_among(cells, measures)
+    titles = labels_of(labels, [cell.label for cell in cells])
+    if by is None:
+        return _rows_by_name(cells, names, damaged, titles)[1]
+    rows, notes = list[Row](), list[Note]()
+    cells, outdated = current_cells(cells)
+    with_column, left_out = with_collections(cells, by, places_of(collection), fetch)
+    datasets_of = {cell.folder: dataset for cell, dataset in with_column}
+    for cell in _titled([cell for cell, _ in with_column], titles):
+        scores = cell.values()
+        grouped = GroupedScores.of(scores, query_groups(by, scores.queries, datasets_of[cell.folder]))
+        of_cell = [replace(row, title=cell.title) for row in rows_by_group(grouped, cell.dataset, cell.label)]
+        notes += grouped.notes()
+        rows += [row for row in of_cell if not names or row.measure in names]
+    notes += [*map(Note, (*outdated, *left_out)), *damaged]
+    notes += map(Note, mixed_provenance([cell for cell, _ in with_column]))
+    return ResultSet(ROWS, tuple(rows), tuple(notes))
 
 
-def results_shown(
+def results_by_query(
     folder: FolderPath,
     measures: Measure | str | Iterable[Measure | str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
-    by: object = None,
-    collection: Places = None,
-    fetch: bool = False,
-) -> ShownResults:
-    """As `results`, with the tables of `weir results`; by: groups of queries, whose means are the rows.
+) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
+    """Return ({(dataset, system): scores by query}, notes); arguments and errors as `results`."""
+    cells, damaged = cells_of(folder, systems, datasets)
+    cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
+    scores: dict[tuple[str, str], Scores] = {}
+    for cell in cells:
+        names = [row.measure for row in rows if (row.dataset, row.system) == (cell.dataset, cell.label)]
+        values = cell.values()
+        columns = np.array([values.of(name) for name in names])
+        scores[cell.dataset, cell.label] = replace(values, measures=tuple(names), values=columns)
+    return scores, rows.notes()
 
-    collection: where collections whose column `by` may be lie now; fetch: whether they may be brought here.
-    Raises as `results`, and BadValue for groups that are not there.
-    """
-    from weir.core.scores import GroupedScores
-    from weir.errors import UnknownName
-    from weir.experiment.results import current_cells, mixed_provenance, with_collections
-    from weir.measures import measures_of
-    from weir.stats.score_rows import rows_by_group
 
-    cells, damaged = _cells_of(folder, systems, datasets)
+def _measures_among(
+    cells: Sequence[ResultCell], measures: Measure | str | Iterable[Measure | str]
+) -> list[str]:
     names = [str(measure) for measure in measures_of(measures)] if measures else []
-    available = {row.measure for cell in cells for row in cell.rows}
-    for measure in names:
-        if measure not in available:
-            raise UnknownName("measure among these results", measure, available)
-    if by is None:
-        return ShownResults.of(cells, names, damaged)
-    rows: list[Row] = []
-    notes: list[Note] = []
-    cells, outdated = current_cells(cells)
-    with_column, left_out = with_collections(cells, by, places_of(collection), fetch)
-    for cell, dataset in with_column:
-        scores = cell.values()
-        grouped = GroupedScores.of(scores, query_groups(by, scores.queries, dataset))
-        of_cell = rows_by_group(grouped, cell.dataset, cell.label)
-        notes += grouped.notes()
-        rows += [row for row in of_cell if not names or row.measure in names]
-    cells = [cell for cell, _ in with_column]
-    notes += [*map(Note, (*outdated, *left_out)), *damaged, *map(Note, mixed_provenance(cells))]
-    return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)
+    available = dict.fromkeys(row.measure for cell in cells for row in cell.rows)
+    for name in names:
+        if name not in available:
+            raise UnknownName("measure among these results", name, available)
+    return names
 
 
-def run_shown(
+def _rows_by_name(
+    cells: Sequence[ResultCell],
+    names: Sequence[str],
+    damaged: Iterable[Note],
+    titles: Mapping[str, str] | None = None,
+) -> ShownRows:
+    measures = names or dict.fromkeys(row.measure for cell in cells for row in cell.rows)
+    return shown_rows(cells, names, [*damaged, *construction_notes_of(cells, measures)], titles)
+
+
+def shown_rows(
+    cells: Sequence[ResultCell],
+    measures: Sequence[str] = (),
+    more: Iterable[Note] = (),
+    titles: Mapping[str, str] | None = None,
+) -> ShownRows:
+    """Return (the cells with current scores, their means and the notes on them); raises BadValue if all are outdated.
+
+    measures: these alone, in this order; by default all.
+    more: the last notes.
+    titles: names to show for systems.
+    """
+    scored = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
+    named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
+    current, outdated = current_cells(scored if named else by_split(scored))
+    if outdated and not current:
+        raise BadValue("; ".join(outdated))
+    current = _titled(current, titles or {})
+    rows = rows_with_groups(current)
+    if measures:
+        rows = [row for measure in measures for row in rows if row.measure == measure]
+    notes = list(cell_notes(current, measures))
+    if len(current) > 1:
+        notes += map(Note, twin_notes(twin_systems(current), system_titles(current)))
+    notes += [*map(Note, outdated), *more]
+    measured = list(dict.fromkeys(row.measure for row in rows))
+    if costly := comparison_cost(current, measured) > MOST_COMPARED:
+        notes.insert(0, Note("tie groups are left out, as they take long here: weir compare shows them"))
+    groups = None if costly else partial(_tie_groups, current, measured)
+    tables = partial(row_tables, rows, groups) if rows else None
+    return current, ResultSet(ROWS, tuple(rows), tuple(notes), maker=tables)
+
+
+def _titled(cells: Sequence[ResultCell], titles: Mapping[str, str]) -> list[ResultCell]:
+    return [replace(cell, title=titles.get(cell.label, cell.title)) for cell in cells]
+
+
+def _tie_groups(cells: Sequence[ResultCell], measures: Sequence[str]) -> Sequence[Comparison]:
+    current = largest_k(cells)[0]
+    several = len({cell.dataset for cell in current}) < len(current)
+    grid = {(cell.dataset, cell.label or cell.system): cell.values() for cell in current}
+    return compare_grid(grid, measures) if several else ()
+
+
+def run_grid(
     grid: Experiment,
     folder: FolderPath,
     progress: Callable[[str, int, int], None] = lambda *_: None,
     share: str | None = None,
     on: str | None = None,
     fetch: bool = False,
-) -> ShownResults:
-    """Run an experiment into a results folder: what `weir run` shows; killed at any moment, the same call continues.
+    labels: Sequence[str] = (),
+) -> ShownRows:
+    """Run an experiment into a results folder. After an interruption, the same call continues.
 
-    progress: is called with what is being done, how much of it, of how much; share: "I/N" to be one of N processes on
-    one folder, whose tables then hold what is finished; on: a cluster, such as "ray"; fetch: whether collections of the
-    catalogue that are not here are fetched first. Raises the WeirErrors of the parts.
+    progress: receives (stage, done, total).
+    share: be one of N processes on one folder, as "I/N": begin with the I-th part, then help the others; what
+        is finished is shown.
+    on: a cluster: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
+    fetch: download collections of the catalogue that are not here.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
+
+    Raises the WeirErrors of the parts.
     """
-    from weir.api.collection_notes import dataset_notes, language_notes
-    from weir.experiment.experiment import Share
-
     if fetch:
-        from weir.datasets.fetch import fetch_missing
-
         fetch_missing([name for name in grid.datasets if isinstance(name, str)], progress)
-    cells = grid.complete(path_of(folder), progress, None if share is None else Share.parse(share), on)
+    part = None if share is None else experiment.experiment.Share.parse(share)
+    titles = labels_of(labels, [str(system) for system in grid.parsed_systems()])
+    cells = grid.complete(path_of(folder), progress, part, on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
     judged = [one for one in loaded if not one.unjudged]
     systems = grid.parsed_systems()
@@ -206,140 +246,122 @@ def run_shown(
         notes.append(
             Note(f"other processes are at work on {elsewhere:,} cells; the tables show what is finished")
         )
-    return ShownResults.of(cells, (), notes)
+    return shown_rows(cells, (), notes, titles)
 
 
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """What made each result of a folder, stage by stage: `weir results --provenance`; arguments as `results`."""
-    from weir.experiment.results import mixed_provenance, provenance_of
-
-    cells, damaged = _cells_of(folder, systems, datasets)
+    """Return what made each result of a folder, stage by stage; arguments as in `results`."""
+    cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
-    return ResultSet("provenance", tuple(map(provenance_of, cells)), notes)
+    return ResultSet(experiment.results.PROVENANCES, tuple(map(provenance_of, cells)), notes)
 
 
 @checked
 def verify(
-    folder: FolderPath, fetch: bool = False, progress: Callable[[str, int, int], None] | None = None
+    folder: FolderPath,
+    fetch: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+    collection: Places = None,
 ) -> ResultSet[Verdict]:
-    """Whether a results folder is what its records say: true where every file and every score is, and all was checked.
+    """Return a verdict for each stage of a results folder, from every file and score; true if all was checked
+    and is sound.
 
-    progress: is called with a folder, how many are checked, and how many there are; fetch: whether the collections that
-    its records name may be brought here; else nothing is asked of the network and nothing is written, as the folder may
-    be somebody else's. Raises FormatError for a folder without results.
+    progress: receives (folder, number checked, number in all).
+    fetch: download the collections that records name; by default nothing is asked of the network and nothing
+        is written.
+    collection: where a collection lies now, by name, if it is not where the records say.
+
+    Raises FormatError for a folder without results, UnknownName for a collection that it does not have.
     """
-    from weir.experiment.verify import verified
-
-    return ResultSet("verify", tuple(verified(path_of(folder), progress, fetch)))
+    root, given = path_of(folder), places_of(collection)
+    found = collection_places(finished_cells(root, unjudged=True), given) if given else {}
+    places = {name: place for name, place in found.items() if isinstance(place, (str, Path))}
+    return ResultSet(
+        experiment.verify.VERDICTS, tuple(experiment.verify.verified(root, progress, fetch, places))
+    )
 
 
 @checked
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
-    """What each system of a results folder costs, next to its quality by a measure, by default the first.
+    """Return the cost of each system of a results folder beside its quality by a measure.
 
-    Raises FormatError where the folder holds no finished cell, UnknownName for a measure that is not there.
+    measure: the quality shown, such as nDCG@10; by default the first.
+
+    Raises FormatError for a folder without a finished cell, UnknownName for an unknown measure.
     """
-    from weir.experiment.efficiency import efficiency as costs_of
-    from weir.experiment.efficiency import efficiency_notes
-    from weir.experiment.results import by_split, current_cells, finished_cells
-    from weir.measures import measures_of
-
-    costs = costs_of(path_of(folder), None if measure is None else str(measures_of(measure)[0]))
+    costs = experiment.efficiency.efficiency(
+        path_of(folder), None if measure is None else str(measures_of(measure)[0])
+    )
     _, outdated = current_cells(by_split(finished_cells(path_of(folder))))
-    return ResultSet("efficiency", tuple(costs), (*efficiency_notes(costs), *map(Note, outdated)))
+    return ResultSet(
+        experiment.efficiency.EFFICIENCIES,
+        tuple(costs),
+        (*experiment.efficiency.efficiency_notes(costs), *map(Note, outdated)),
+    )
 
 
-@checked
-def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
-    """What language models were asked in making the results of a folder: answers by verdict, tokens, dollars, faults.
-
-    system: of this one alone, or of several; datasets: on these alone, or on the members of groups. Raises FormatError
-    where the folder holds no finished cell, UnknownName for a system or dataset that is not there.
-    """
-    from weir.experiment.llm_answers import model_uses
-
-    cells, damaged = _cells_of(folder, system, datasets)
-    return ResultSet("llm_use", tuple(model_uses(cells)), damaged)
-
-
-@checked
-def llm_trace(
-    folder: FolderPath,
-    query: str | None = None,
-    system: Systems = None,
-    verdicts: Sequence[str] = (),
-    datasets: Sequence[str] = (),
-) -> ResultSet[QueryTrace]:
-    """Every prompt about a query in making the results of a folder, with its answer and what was read from it.
-
-    query: None for all; system, datasets: as `llm_use`; verdicts: only prompts whose answers are such, as "refused".
-    From kept answers: nobody is asked. Raises FormatError where the folder holds no finished cell, UnknownName for a
-    system, dataset, query or verdict that is not there, BadValue where no system asks a language model, where the
-    collection is not here as it was, and where settings or prompts are others now.
-    """
-    from weir.experiment.llm_answers import query_traces
-
-    cells, damaged = _cells_of(folder, system, datasets)
-    return ResultSet("llm_trace", tuple(query_traces(cells, query, verdicts)), damaged)
-
-
-def _cells_of(
+def cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
 ) -> tuple[list[ResultCell], tuple[Note, ...]]:
-    """The cells of a results folder that are wanted, and notes on what cannot be read or has no scores."""
-    from weir.experiment.results import chosen_cells, damaged_records, finished_cells, systems_without_scores
-
+    """Return the chosen cells of a results folder, and notes on cells that are unreadable or without scores."""
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
-    root, finished = path_of(folder), finished_cells(path_of(folder))
+    finished, lacking = finished_and_lacking(path_of(folder), datasets)
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
-    return cells, tuple(
-        map(Note, (*damaged_records(root), *systems_without_scores(root, finished, datasets)))
-    )
+    return cells, tuple(map(Note, (*damaged_records(path_of(folder)), *lacking)))
 
 
 @checked
 def published(
     dataset: str | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """The published scores of a collection, a model, a measure, or all of them.
+    """Return the published scores of a collection, a model or a measure, by default all; empty if nothing is
+    published.
 
-    model: the whole name or enough of its words. Nothing is returned where nothing is published; raises UnknownName for
-    a model that is not there, BadValue for words that fit several.
+    model: the whole name, or enough of its words.
+
+    Raises UnknownName for an unknown model, BadValue for words that fit several.
     """
-    from weir.experiment.published import published as scores
-
-    return ResultSet("published", scores(dataset, model, measure))
+    return ResultSet(
+        experiment.published.PUBLISHED_SCORES, experiment.published.published(dataset, model, measure)
+    )
 
 
 @checked
 def reproduce(
-    folder: FolderPath, model: str | None = None, tolerance: int | None = None, nearest: bool = False
+    folder: FolderPath,
+    model: str | None = None,
+    tolerance: int | None = None,
+    nearest: bool = False,
+    systems: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
-    """The results of a folder beside the published scores that their systems claim to be.
+    """Compare the results of a folder with the published scores that their systems claim to be.
 
-    model: the published model that the systems are taken to be; tolerance: decimals to compare; nearest: also the
-    nearest scores of other systems. Raises UnknownName for an unknown model, FormatError for a folder without results.
+    model: take the systems to be this published model, such as "baseline bm25s".
+    tolerance: compare so many decimals, if more are printed.
+    nearest: add the nearest published scores of other systems.
+    systems: these systems alone; by default all.
+
+    Raises UnknownName for an unknown model or system, FormatError for a folder without results.
     """
-    from weir.experiment.reproduce import reproduce as checks
-
-    return ResultSet("reproduce", tuple(checks(path_of(folder), model, tolerance, nearest)))
+    return ResultSet(
+        experiment.reproduce.CHECKS,
+        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems)),
+    )
 
 
 def reproduction_page(
     folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
 ) -> None:
-    """Write a page of the checks of a results folder: two commands for each result, and what came of them.
+    """Write a page of the checks of a results folder: two commands for each result, and their outcome.
 
-    page: HTML where its name ends in .html, else Markdown; model: as `reproduce`.
+    page: HTML if its name ends in .html, else Markdown.
+    model: as in `reproduce`.
     """
-    from weir.core.tables import written
-    from weir.experiment.reproductions import TITLE, reproduction_tables
-    from weir.files.atomic import write_text
-
-    tables = reproduction_tables(path_of(folder), checks.items, model)
-    write_text(page, written(tables, "html" if page.suffix == ".html" else "markdown", title=TITLE) + "\n")
+    tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model)
+    form = "html" if page.suffix == ".html" else "markdown"
+    write_text(page, tables_as_text(tables, form, title=experiment.reproductions.TITLE) + "\n")
 
 
 @checked
@@ -350,34 +372,66 @@ def results_beside(
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> ResultSet[BesideScore]:
-    """The means of a results folder, and the published scores on its collections, splits and measures beside them.
+    """Return the means of a results folder with the published scores on the same collections, splits and measures.
 
-    published: a publisher, such as "MTEB" or "BEIR paper", or words that names of published models have; other
-    arguments as `results`, which raises the same. Raises UnknownName for a publisher that is not there, BadValue where
-    nothing of it is published for these results.
+    published: a publisher, such as "MTEB" or "BEIR paper", or words in names of published models.
+    measures, datasets, systems: as in `results`.
+
+    Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and as `results`.
     """
-    from weir.experiment.beside import beside
+    cells, damaged = cells_of(folder, systems, datasets)
+    cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
+    scores = experiment.beside.beside(rows.items, cells, published)
+    return ResultSet(experiment.beside.BESIDE_SCORES, tuple(scores), rows.notes())
 
-    shown = results_shown(folder, measures, datasets, systems)
-    return ResultSet("beside", tuple(beside(shown.rows.items, shown.cells, published)), shown.rows.notes())
 
+@checked
+def official_scores(
+    qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
+) -> ResultSet[BircoScore]:
+    """Return the figures of a benchmark's own program for runs, or for every cell of a results folder.
 
-def birco_of_runs(
-    qrels: FolderPath, runs: Sequence[FolderPath]
-) -> tuple[ResultSet[BircoScore], tuple[Note, ...]]:
-    """(what BIRCO's own program prints for run files, beside Weir's scores, a note on each file that is left out).
+    qrels, runs: as `evaluate` takes them; without runs a results folder.
+    collection: whose judgments score a folder, if its own are not here.
 
-    Raises FormatError and the like of reading where no file is left.
+    Warns (RankingWarning) of what the program reads otherwise, and of a run that is left out since it cannot
+    be scored. Raises UnknownName for another scorer than "birco", BadValue for rankings of other than whole
+    candidate pools.
     """
-    from weir.api.given import run_paths
-    from weir.datasets.scoring_rules import judged_by
-    from weir.experiment.reproduce import birco_of_files
-    from weir.files.frames import qrels_from
+    if scorer != "birco":
+        raise UnknownName("scorer", scorer, ["birco"])
+    if runs:
+        dataset = Path(qrels).name if isinstance(qrels, (str, Path)) else ""
+        given, about = judged_by(qrels, collection)
+        judgments, scores, refused = qrels_from(given), list[BircoScore](), list[WeirError]()
+        for run in all_rankings(runs, about):
+            try:
+                scores += birco_scores(judgments, run_from(run), dataset)
+            except (BadRanking, BadValue, FormatError) as error:
+                refused.append(error)
+        if refused and not scores:
+            raise refused[0]
+        remarks = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
+    else:
+        places = () if collection is None else (collection,)
+        scores, remarks = experiment.reproduce.birco_of_cells(finished_cells(path_of(str(qrels))), places)
+    for one in remarks:
+        warnings.warn(RankingWarning(one), stacklevel=2)
+    return ResultSet(BIRCO_SCORES, tuple(scores))
 
-    judgments = qrels_from(judged_by(qrels)[0])
-    figures, remarks, refused = birco_of_files(judgments, Path(qrels).name, run_paths(runs))
+
+def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
+    """Return the figures of BIRCO's own program for run files beside Weir's scores.
+
+    Raises FormatError and other errors of reading if no file is left.
+    """
+    judgments, collection = judged_by(qrels)
+    files = run_paths(runs, collection)
+    figures, remarks, refused = experiment.reproduce.birco_of_files(
+        qrels_from(judgments), Path(qrels).name, files
+    )
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
-    return ResultSet("official", tuple(figures), (*map(Note, remarks), *left_out)), left_out
+    return ResultSet(BIRCO_SCORES, tuple(figures), tuple(map(Note, remarks)), left_out)
 
 
 def birco_of_folder(
@@ -387,16 +441,17 @@ def birco_of_folder(
     collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
-    """What BIRCO's own program prints for the cells of a results folder, beside Weir's scores.
+    """Return the figures of BIRCO's own program for the cells of a results folder beside Weir's scores.
 
-    datasets, systems: as `results`; collection: where collections lie now; fetch: whether they may be brought
-    here. Raises as `results`, BadValue where no cell ranks whole pools.
+    datasets, systems: as in `results`.
+    collection: where collections lie now.
+    fetch: download them if need be.
+
+    Raises as `results`, BadValue if no cell ranks whole pools.
     """
-    from weir.experiment.reproduce import birco_of_cells
-
-    cells, damaged = _cells_of(folder, systems, datasets)
-    figures, remarks = birco_of_cells(cells, places_of(collection), fetch)
-    return ResultSet("official", tuple(figures), (*map(Note, remarks), *damaged))
+    cells, damaged = cells_of(folder, systems, datasets)
+    figures, remarks = experiment.reproduce.birco_of_cells(cells, places_of(collection), fetch)
+    return ResultSet(BIRCO_SCORES, tuple(figures), (*map(Note, remarks), *damaged))
 
 
 @checked
@@ -409,22 +464,22 @@ def plan(
     on: str | None = None,
     machine_price: float | None = None,
 ) -> ResultSet[Planned]:
-    """What `benchmark` would take: time, disk, memory and tokens of each system on each dataset, from small probes.
+    """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take.
 
-    precise: whether each system is probed by itself on growing samples; else all probes end within a
-    minute; progress: is called with what is being done, how much of it, of how much; on: a cluster, as for
-    `benchmark`: a note says how long its machines take together, and with machine_price, dollars for an hour of a
-    machine, what they cost. Raises UnknownName and BadValue as running the grid would.
+    datasets, systems, k: as in `benchmark`.
+    precise: probe each system by itself on growing samples, however long that takes; else all probes end
+        within a minute.
+    progress: receives (stage, done, total).
+    on: say what a cluster takes: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.
+    machine_price: dollars for an hour of a machine of the cluster.
+
+    Raises UnknownName and BadValue as running the grid would.
     """
-    from weir.errors import BadValue
-    from weir.experiment.experiment import Experiment, cluster_at
-    from weir.experiment.plan import cluster_note, plan_notes, planned
-
     if machine_price is not None and on is None:
-        raise BadValue("the price of a machine is that of a cluster's; name one (--on ray)")
+        raise BadValue("the price of a machine is that of a cluster's; name one (`on='ray'`)")
     if machine_price is not None and not 0 <= machine_price < math.inf:
         raise BadValue(f"a machine's price is {machine_price} dollars an hour; expected a number from 0")
-    capacity = None if on is None else cluster_at(on).capacity()
+    capacity = None if on is None else experiment.experiment.cluster_at(on).capacity()
 
     several_datasets = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
@@ -432,34 +487,31 @@ def plan(
         str(d) if not isinstance(d, Dataset) else d.entry.name if d.entry else str(d.layout.root)
         for d in several_datasets
     )
-    plans = tuple(planned(Experiment(names, several, k=k), progress or (lambda *_: None), precise))
-    notes = plan_notes(plans)
+    grid = experiment.experiment.Experiment(names, several, k=k)
+    plans = tuple(experiment.plan.planned(grid, progress or (lambda *_: None), precise))
+    notes = experiment.plan.plan_notes(plans)
     if capacity is not None:
-        notes.append(cluster_note(plans, capacity, machine_price))
-    return ResultSet("plan", plans, tuple(notes))
+        notes.append(experiment.plan.cluster_note(plans, capacity, machine_price))
+    return ResultSet(experiment.plan.PLANS, plans, tuple(notes))
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """The stages that `benchmark` would make on each collection, each once: `weir plan --only-stages`.
-
-    Raises UnknownName or BadValue for a system that is none.
+    """Return the stages that `benchmark` would compute on each collection, each once; raises UnknownName or
+    BadValue.
     """
-    from weir.experiment.experiment import Experiment
-    from weir.experiment.plan import stage_graph
-
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
-    return ResultSet("stages", tuple(stage_graph(Experiment((), several).parsed_systems())))
+    grid = experiment.experiment.Experiment((), several)
+    return ResultSet(experiment.plan.NODES, tuple(experiment.plan.stage_graph(grid.parsed_systems())))
 
 
 @checked
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:
-    """Sizes, judgments, duplicates and damage of collections, counted from their files, as `weir data stats`.
+    """Return sizes, judgments, duplicates and damage of collections, counted from their files.
 
-    Raises UnknownName, DownloadError or FormatError as `load`.
+    split: the split of the judgments; by default the usual one.
+
+    Raises as `load`.
     """
-    from weir.api.collection_notes import collection_notes, judgment_notes
-    from weir.datasets.load import load_group
-
     cards: list[CollectionCard] = []
     notes: list[Note] = []
     for one in collections:
@@ -467,4 +519,29 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
             cards.append(dataset.card)
             notes += judgment_notes(dataset, ()) if "judgments" not in dataset.card.lacks else []
             notes += collection_notes(dataset, ())
-    return ResultSet("card", tuple(cards), tuple(notes))
+    return ResultSet(CARDS, tuple(cards), tuple(notes))
+
+
+def is_judgments(name: str) -> bool:
+    """Return True for a file that is no collection (a zip, a TOML file and a golden set are collections)."""
+    path = path_of(name)
+    if (
+        catalogue_name(name)
+        or not path.is_file()
+        or path.suffix.lower() in (".zip", ".toml")
+        or path.with_suffix(".toml").is_file()
+    ):
+        return False
+    if path.suffix.lower() not in (".json", ".jsonl", ".yaml", ".yml"):
+        return True
+    try:
+        read_qrels(path)
+    except FormatError:
+        return False
+    return True
+
+
+def describe_judgments(name: str) -> ResultSet[JudgmentsCard]:
+    """Return the counts of a file of judgments; raises FormatError for another file."""
+    path = path_of(name)
+    return ResultSet(JUDGMENTS_CARDS, (judgments_card(path.name, read_qrels(path)),))

@@ -5,89 +5,57 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from weir.core.results import json_lines, result
+from weir import systems
+from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
-from weir.core.short_names import short_names
-from weir.core.tables import SIGNS, Cell, Table, csv_text, layout_blocks, table_of, written
+from weir.core.short_names import short_names, systems_called
+from weir.core.tables import SIGNS, Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.measure import best_of
-from weir.stats.compare import Comparison
+from weir.stats.compare import (
+    Comparison,
+    briefly_named,
+    compare_tables,
+    families,
+    method_notes,
+    pair_records,
+    pair_tables,
+    relabelled,
+    standings_table,
+    tally,
+)
 from weir.stats.power import reach_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
 
-@dataclass(frozen=True)
-class Display:
-    """How rows are shown.
+def labels_of(texts: Sequence[str], names: Iterable[str]) -> dict[str, str]:
+    """Return {system: label} from texts such as "tuned=bm25(k1=1.2)".
 
-    form: text, json, csv, latex, markdown or html; long: a line for each dataset and system also where a grid would
-    do; width: of the terminal in columns, None is boundless; colour: whether the terminal shows colours; labels: names
-    to show for systems.
-    """
+    names: of all systems.
 
-    form: str = "text"
-    long: bool = False
-    width: int | None = None
-    colour: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-def rows_shown(
-    rows: Sequence[Row], display: Display, compared: Callable[[], Sequence[Comparison]] | None = None
-) -> str:
-    """The rows in the form of the display; JSON and CSV are in long form, at full precision and under full names.
-
-    compared: makes the comparisons that tie groups of a grid come from, where they are wanted.
-    """
-    if display.form in ("json", "csv"):
-        records = [row.to_dict() for row in rows]
-        if display.form == "json":
-            return json_lines(records)
-        columns = [name for name in Row.__dataclass_fields__ if any(name in record for record in records)]
-        return csv_text([columns, *([record.get(name) for name in columns] for record in records)])
-    datasets, systems, groups = {}, {}, {}
-    for row in rows:
-        datasets[row.dataset], systems[row.system], groups[row.group] = row, row, row
-    if len(datasets) > 1 and len(systems) > 1 and not display.long and not any(groups):
-        grids = grid_tables(rows, compared() if compared else (), display.labels)
-        tables = grids_marked(grids, display.width if display.form == "text" else None)
-        return written(tables, display.form, display.width, display.colour)
-    labels = {system: label for system, label in display.labels.items() if system in systems}
-    if labels:
-        rows = [replace(r, system=labels[r.system], title="") if r.system in labels else r for r in rows]
-    table = long_table(rows)
-    if labels:
-        legend = [f"{label}: {system}" for system, label in labels.items()]
-        table = replace(table, notes=(*table.notes, *legend))
-    return written([table], display.form, display.width, display.colour)
-
-
-def labels_of(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
-    """The labels of systems, from texts such as "tuned=bm25(k1=1.2)"; systems: the names that there are.
-
-    Raises BadValue for a text without a label or a system and for a label that is given twice or is the name of
-    another system, UnknownName for a system that is not there.
+    Raises BadValue for a text without a label or a system, a label given twice, and a label that is the name
+    of another system, UnknownName for an unknown system.
     """
     if not texts:
         return {}
-    from weir.systems import parse_system
-
-    names, labels = tuple(dict.fromkeys(systems)), dict[str, str]()
+    names, labels = tuple(dict.fromkeys(names)), dict[str, str]()
     for text in texts:
         label, equals, system = (part.strip() for part in text.partition("="))
         if not (equals and label and system):
-            raise BadValue(f"--label {text}: expected NAME=SYSTEM, such as --label 'tuned=bm25(k1=1.2)'")
+            raise BadValue(f"the label '{text}': expected NAME=SYSTEM, such as 'tuned=bm25(k1=1.2)'")
+        found = systems_called(system, dict.fromkeys(names, ""))
+        system = found.pop() if len(found) == 1 else system
         if system not in names:
             with suppress(WeirError):  # a run file, or a system that this machine does not know
-                system = str(parse_system(system))
+                system = str(systems.parse_system(system))
         if system not in names:
             raise UnknownName("system to be labelled", system, names)
         if label in labels.values() or label in names:
-            raise BadValue(f"--label {text}: another system goes by '{label}'")
+            raise BadValue(f"the label '{text}': another system goes by '{label}'")
         labels[system] = label
     return labels
 
@@ -98,47 +66,47 @@ def labels_of(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class GridCell:
-    """A system on a dataset by one measure.
-
-    mean: over queries, or over datasets; best: none of its dataset is better; letters: of its tie groups there, ""
-    where they are not known; verdict: better or worse than the baseline, "" for neither.
-    """
+    """Mean of a system on a dataset by a measure."""
 
     mean: float
+    """Over queries, or over datasets."""
     best: bool = False
+    """True if no other of the dataset is better."""
     letters: str = ""
+    """Letters of its tie groups; "" if unknown."""
     verdict: str = ""
+    """Better or worse than the baseline; "" for neither."""
 
 
 @dataclass(frozen=True)
 class GridTable:
-    """One measure on datasets x systems.
-
-    datasets: their names, then that of the mean over them where there are several; systems: their full names; labels:
-    a short name for each, all different; cells: a row for each system, a column for each dataset, None where a system
-    has no result; notes: how the marks came about.
-    """
+    """Means of a measure, with a row for each system and a column for each dataset."""
 
     measure: str
     datasets: tuple[str, ...]
+    """Names of the datasets, then of the mean over them if there are several."""
     systems: tuple[str, ...]
+    """Full names."""
     labels: tuple[str, ...]
+    """Short names, all different."""
     cells: tuple[tuple[GridCell | None, ...], ...]
+    """A row for each system, a column for each dataset; None if a system has no result."""
     notes: tuple[str, ...] = ()
+    """The key of the marks."""
+    baseline: str | None = None
 
     def legend(self) -> tuple[str, ...]:
-        """A line for each system that goes by a short name."""
+        """Return a line for each system with a short name."""
         pairs = zip(self.labels, self.systems, strict=True)
         return tuple(f"{label}: {name}" for label, name in pairs if label != name)
 
-    def marked(self, width: int | None = None) -> Table:
-        """The table without its notes: a row for each system, or for each dataset where that breaks into fewer
-        tables below one another within the width.
-        """
-        tables = []
+    def marked(self) -> Table:
+        """Return the table without its notes, a row for each system; on a narrow terminal a row for each dataset."""
+        pairs, tables = zip(self.labels, self.systems, strict=True), list[Table]()
+        systems = [f"{label} (baseline)" if name == self.baseline else label for label, name in pairs]
         for corner, names, header, cells in (
-            ("system", self.labels, self.datasets, self.cells),
-            ("dataset", self.datasets, self.labels, tuple(zip(*self.cells, strict=True))),
+            ("system", systems, self.datasets, self.cells),
+            ("dataset", self.datasets, systems, tuple(zip(*self.cells, strict=True))),
         ):
             lines: list[list[str | Cell]] = [[corner, *header]]
             for name, row in zip(names, cells, strict=True):
@@ -146,23 +114,21 @@ class GridTable:
                 for c in row:
                     lines[-1].append("-" if c is None else Cell(score(c.mean), c.best, c.letters, c.verdict))
             tables.append(table_of(lines, right=None, title=self.measure))
-        return min(tables, key=lambda table: layout_blocks(table.lines(), width))
+        return replace(tables[0], turned=tables[1])
 
 
-def grid_tables(
-    rows: Sequence[Row], comparisons: Iterable[Comparison] = (), labels: Mapping[str, str] | None = None
-) -> tuple[GridTable, ...]:
-    """A table for each measure of the rows, datasets and systems in the order in which they first occur.
+def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
+    """Return a table for each measure of the rows, with datasets and systems in the order of their first row.
 
-    The last column is the mean over datasets where there are several, for systems that have all of them; a group of
-    datasets that is there as a whole counts as one, and so do the splits of a collection, whose means are averaged
-    first. comparisons: as `compare_cells` makes them; letters and verdicts come from these. labels: names to show for
-    systems. The last table is Judged@10, where it is known and no measure of the rows.
+    comparisons: letters and verdicts come from them.
+
+    The last column is the mean over datasets, for systems that have all; a whole group counts as one dataset,
+    and so do the splits of a collection. The last table is Judged@10 if it is known and no measure of the
+    rows.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
-    chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
-    short = short_names([titles.get(name, name) for name in systems], chosen)
+    short = short_names(systems, titles)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
         means.setdefault(r.measure, {})[r.dataset, r.system] = r.mean
@@ -212,46 +178,164 @@ def grid_tables(
                 ]
             )
         cells = tuple(zip(*columns, strict=True))
-        notes = (*_notes(cells, own, dict(zip(systems, short, strict=True))), *label_notes(rows))
+        there = [cell for row in cells for cell in row if cell is not None]
+        key = _marks_key(there, own, dict(zip(systems, short, strict=True)))
+        notes = (*key, *_too_few_notes(own), *label_notes(rows))
         tables.append(GridTable(measure, tuple(datasets), systems, short, cells, notes))
     return tuple(tables)
 
 
-def grids_marked(
-    grids: Sequence[GridTable], width: int | None = None, legend: bool = True
-) -> tuple[Table, ...]:
-    """Several grids as tables, for a terminal of this width; shared notes and full names stand once, at the end."""
-    tables = [grid.marked(width) for grid in grids]
+def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
+    """Return several grids as tables; shared notes and full names appear once, at the end."""
+    tables = [grid.marked() for grid in grids]
     notes = [n for grid in grids for n in grid.notes] + [n for grid in grids if legend for n in grid.legend()]
     if tables:
         tables[-1] = replace(tables[-1], notes=tuple(dict.fromkeys(notes)))
     return tuple(tables)
 
 
-@result("results", Row, records=lambda row: [row.to_dict()], csv=lambda row: [row.to_dict()])
-def result_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """A grid of datasets and systems for each measure."""
-    return grids_marked(grid_tables(rows))
+def row_tables(
+    rows: Sequence[Row],
+    compared: Callable[[], Sequence[Comparison]] | None = None,
+    long: bool = False,
+) -> tuple[Table, ...]:
+    """Return a grid of datasets and systems for each measure; for one system, dataset or group, or if `long`,
+    a line for each mean.
+
+    compared: makes the comparisons that tie groups of a grid come from.
+    """
+    systems = {row.system for row in rows}
+    if (
+        len({row.dataset for row in rows}) > 1
+        and len(systems) > 1
+        and not long
+        and not any(r.group for r in rows)
+    ):
+        return grids_marked(grid_tables(rows, compared() if compared else ()))
+    table = long_table(rows)
+    legend = dict.fromkeys(f"{row.title}: {row.system}" for row in rows if row.title)
+    return (replace(table, notes=(*table.notes, *legend)),)
 
 
-def _notes(
-    cells: Iterable[Sequence[GridCell | None]], compared: Sequence[Comparison], labels: Mapping[str, str]
-) -> tuple[str, ...]:
-    """How the marks came about, for those that occur."""
-    there = [cell for row in cells for cell in row if cell is not None]
-    notes = [BEST] if any(cell.best for cell in there) else []
+ROWS = ResultKind(
+    "results",
+    Row,
+    row_tables,
+    records=lambda row: [row.to_dict()],
+    csv=lambda row: [row.to_dict()],
+    columns=tuple(Row.__dataclass_fields__),
+)
+
+
+def _marks_key(
+    there: Sequence[GridCell], compared: Sequence[Comparison], labels: Mapping[str, str]
+) -> list[str]:
+    key = [BEST] if any(cell.best for cell in there) else []
     if compared:
         first = compared[0]
         how = f"{first.method.test}, {first.method.correction} for each dataset, level {first.method.alpha:g}"
         if any(cell.letters for cell in there):
-            notes.append(f"systems that share a letter cannot be told apart there ({how})")
-        notes += dict.fromkeys(
-            (f"{c.dataset}: " if c.unit == "queries" else "")
-            + reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
-            for c in compared
-            if c.pairs and not c.reach.possible
-        )
+            key.append(f"systems that share a letter cannot be told apart there ({how})")
         if first.baseline is not None:
             baseline = labels.get(first.baseline, first.baseline)
-            notes.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {baseline} ({how})")
-    return tuple(notes)
+            key.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {baseline} ({how})")
+    return key
+
+
+def _too_few_notes(compared: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(
+        (f"{c.dataset}: " if c.unit == "queries" else "")
+        + reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
+        for c in compared
+        if c.pairs and not c.reach.possible
+    ))  # fmt: skip
+
+
+# ----------
+# Comparisons.
+
+
+def _comparison_grids(comparisons: Sequence[Comparison]) -> tuple[GridTable, ...]:
+    systems = _in_given_order(comparisons)
+    names = dict(zip(systems, short_names(systems), strict=True))
+    grids = []
+    for measure in dict.fromkeys(c.measure for c in comparisons):
+        own = [c for c in comparisons if c.measure == measure]
+        columns = [_means_column(c, systems) for c in own]
+        heads = [f"mean of {c.dataset}" if c.unit == "datasets" else c.dataset for c in own]
+        heads = [f"{head}, {c.group}" if c.group else head for head, c in zip(heads, own, strict=True)]
+        cells = tuple(zip(*columns, strict=True))
+        there = [cell for column in columns for cell in column if cell is not None]
+        notes = (*_marks_key(there, own, names), *_too_few_notes([c for c in own if c.unit == "queries"]))
+        labels = tuple(names.values())
+        grids.append(GridTable(measure, tuple(heads), systems, labels, cells, notes, own[0].baseline))
+    return tuple(grids)
+
+
+def _in_given_order(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    ordered = dict[str, None]()
+    for c in comparisons:
+        later = [pair.second for pair in c.pairs]
+        ordered |= dict.fromkeys(sorted((s.system for s in c.standings), key=later.count))
+    return tuple(ordered)
+
+
+def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None]:
+    verdicts = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
+    cells = {
+        s.system: GridCell(
+            s.mean,
+            s.best is not None and s.mean == c.standings[0].mean,
+            s.letters,
+            verdicts.get(s.system, ""),
+        )
+        for s in c.standings
+    }
+    return [cells.get(system) for system in systems]
+
+
+def _comparison_html(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Return the marked means with their key, then every pair and how the numbers were made, folded if many.
+
+    Means on one collection have intervals and ranks; on several they make a grid.
+    """
+    pairs = pair_tables(comparisons)[1]
+    tables = grids_marked(_comparison_grids(comparisons))
+    if len({(c.dataset, c.group) for c in comparisons}) > 1:
+        pairs = replace(pairs, folded=f"{len(pairs.rows)} pairs, each with its verdict")
+    elif tables:
+        of_each = [standings_table(c, marked=True) for c in briefly_named(comparisons)[0]]
+        tables = (*of_each[:-1], replace(of_each[-1], notes=tables[-1].notes))
+    shown = tables[-1].notes if tables else ()
+    tallies = [f"{c.measure}: {tally(one)}" for c in comparisons for one in c.tallies]
+    how = [*families(comparisons), *method_notes(comparisons, explain=True, ranked=False)]
+    notes = [note for note in (*tallies, *how) if note not in shown]
+    return (*tables, replace(pairs, notes=()), replace(sentences(*notes), folded="how the numbers were made"))
+
+
+def _comparison_tables(
+    comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
+) -> tuple[Table, ...]:
+    """Return a grid for each measure and the comparison across datasets; of one dataset, or if `long`, every
+    pair.
+
+    explain: add how the numbers were made.
+    """
+    across = [c for c in comparisons if c.unit == "datasets"]
+    if long or not across:
+        return compare_tables(comparisons, long, explain)
+    systems = _in_given_order(comparisons)
+    names = dict(zip(systems, short_names(systems), strict=True))
+    grids = grids_marked(_comparison_grids(comparisons))
+    return (*grids, *compare_tables(relabelled(across, names), long, explain))
+
+
+COMPARISONS = ResultKind(
+    "compare",
+    Comparison,
+    _comparison_tables,
+    page=pair_tables,
+    html=_comparison_html,
+    parts="pairs",
+    csv=pair_records,
+)

@@ -1,9 +1,6 @@
-"""Checks of collections, judgments and rankings.
+"""Checks of collections, judgments and rankings."""
 
-check.py holds findings and the registry of checks, each other file the checks of one matter. A check is a decorated
-function from a subject to findings. It runs if the subject has the parts that it needs.
-"""
-
+# check.py has findings and the registry of checks, each other file the checks of one matter.
 from weir.audit import (  # noqa: F401 - each registers its checks
     bias,
     duplicates,

@@ -1,4 +1,4 @@
-"""Judgments, documents and groups of queries that favour one kind of system."""
+"""Checks for judgments, documents and groups of queries that favour one kind of system."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from weir.measures.measure import parse_measure
 from weir.stats.distributions import student_tail
 from weir.stats.significance import adjusted
 from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.bm25 import BM25
 from weir.systems.lexical.terms import TermTable
 
 # Lexical bias of judgments, and hub documents.
@@ -32,21 +33,19 @@ from weir.systems.lexical.terms import TermTable
 DEPTHS = (10, 100)
 ANALYZER = "lucene-english"
 BIASED_SHARE = 0.95
-"""Share of the relevant documents among BM25's first 100 from which judgments are said to be lexical."""
+"""Share of relevant documents among BM25's first 100 from which judgments count as lexical."""
 FEWEST_DOCUMENTS = 1_000
-"""Documents of a collection below which a depth of 100 shows nothing."""
+"""Size of a collection below which a depth of 100 shows nothing."""
 FIRST_RANKS = 10
 FEWEST_QUERIES = 50
 HUB_SHARE = 0.1
-"""A document is a hub if it is among the first 10 of this share of the queries, or of"""
+"""A hub is among the first 10 of this share of the queries, or of TIMES_CHANCE times as many as by chance, if more."""
 TIMES_CHANCE = 3
-"""so many times the queries expected if the first 10 were drawn at random, if that is more."""
+"""See HUB_SHARE."""
 
 
 def found_by_bm25(subject: Subject) -> dict[int, float]:
-    """The share of all pairs of query and relevant document that BM25 returns among its first 10 and 100, or NaN."""
-    from weir.systems.lexical.bm25 import BM25
-
+    """Return {depth: share of relevant (query, document) pairs that BM25 returns}, depths 10 and 100; NaN for none."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
     judged = Judged.of(run, qrels)
@@ -58,9 +57,9 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 
 
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
-    """The share of the query's distinct terms that each judged document contains, float64[judgments].
+    """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms of Lucene's EnglishAnalyzer. NaN if the query or the document is missing, or if the query has no term.
+    Terms of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -88,10 +87,10 @@ def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
 
 @check("lexical bias", needs=["corpus", "queries", "qrels"])
 def lexical_bias(subject: Subject) -> Iterator[Finding]:
-    """How many of the relevant documents BM25 finds, and whether they share more words with the query than others do.
+    """Share of relevant documents that BM25 finds, and their word overlap with the query against other judged
+    documents.
 
-    Judgments from lexical pools favour lexical systems. Indexes the collection. Source: Thakur et al. 2021, section 5,
-    on lexical bias.
+    Judgments from lexical pools favour lexical systems. Source: Thakur et al. 2021, section 5, on lexical bias.
     """
     qrels = subject.need_qrels()
     recall = found_by_bm25(subject)
@@ -104,14 +103,14 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
         if len(values):
             shares[name] = float(values.mean())
     overlaps = ", ".join(
-        f"{name} documents hold {rounding.share(share)} of the query's terms"
+        f"{name} documents hold {rounding.percent(share)} of the query's terms"
         for name, share in shares.items()
     )
     biased = recall[100] >= BIASED_SHARE and len(subject.need_corpus()) >= FEWEST_DOCUMENTS
     yield Finding(
         "caution" if biased else "note",
-        f"BM25 finds {rounding.share(recall[10])} of the relevant documents among its first 10 and "
-        f"{rounding.share(recall[100])} among 100; {overlaps}",
+        f"BM25 finds {rounding.percent(recall[10])} of the relevant documents among its first 10 and "
+        f"{rounding.percent(recall[100])} among 100; {overlaps}",
         "judgments look pooled by words: a system that finds other relevant documents is not rewarded"
         if biased
         else "",
@@ -124,10 +123,11 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
 
 @check("hub documents", needs=["runs"])
 def hub_documents(subject: Subject) -> Iterator[Finding]:
-    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
+    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of
+    these.
 
-    In a small collection for three times as many queries as by chance. Counts judged queries, or all without
-    judgments. Vector spaces of many dimensions have hubs. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
+    In a small collection for three times as many queries as by chance. Source: Radovanovic, Nanopoulos and Ivanovic
+    2010.
     """
     for name, run in subject.runs.items():
         top = run.top(FIRST_RANKS)
@@ -160,7 +160,7 @@ def hub_documents(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "caution",
             f"{counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the first "
-            f"{FIRST_RANKS} of {rounding.share(least)} of the queries or more{seldom}, {names[0]} for {most:,} of "
+            f"{FIRST_RANKS} of {rounding.percent(least)} of the queries or more{seldom}, {names[0]} for {most:,} of "
             f"{answered:,}" + (f", relevant to {relevant_to:,}" if seldom else ""),
             "look at these texts: what is near to everything is often empty, boilerplate or a list",
             (
@@ -191,7 +191,7 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Groupings of the queries, one for each feature with two values or more; the collection's own groups come last.
+    """Yield groupings of the queries by features with two or more values; the collection's own come last.
 
     Raises BadValue without queries.
     """
@@ -235,7 +235,6 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
 
 
 def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
-    """The label of each value: which third of the values it is in; "" for one that is not defined."""
     defined = values[~np.isnan(values)]
     if not len(defined):
         return [""] * len(values)
@@ -245,9 +244,10 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
 
 
 def topics(subject: Subject) -> QueryGroups:
-    """Clusters of the queries by spherical k-means of the encoder's vectors, or of tf-idf without an encoder.
+    """Return clusters of the queries by spherical k-means of the encoder's vectors, or of tf-idf without an
+    encoder.
 
-    The label of a cluster is its words of most weight. Words of a single query are left out.
+    A cluster is labelled by its heaviest words; words of a single query are ignored.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
@@ -266,7 +266,7 @@ def topics(subject: Subject) -> QueryGroups:
     if count < 2 or not words:
         return QueryGroups.of({}, "topic")
     points = weights if subject.encoder is None else unit_rows(subject.encoder(queries))
-    member = spherical_k_means(points, count)
+    member = _spherical_k_means(points, count)
     labels = []
     for number in range(count):
         total = weights[member == number].sum(axis=0)
@@ -279,8 +279,7 @@ def topics(subject: Subject) -> QueryGroups:
     )
 
 
-def spherical_k_means(vectors: NDArray[np.float32], count: int) -> Int64:
-    """The number of the cluster of each row, from rows that lie far apart as first centres."""
+def _spherical_k_means(vectors: NDArray[np.float32], count: int) -> Int64:
     rng = np.random.default_rng(SEED)
     chosen = [int(rng.integers(len(vectors)))]
     nearest = vectors @ vectors[chosen[0]]
@@ -308,32 +307,27 @@ FALSE_DISCOVERY_RATE = 0.05
 TURNED = 0.01
 """Size of two differences of opposite sign from which the finding is serious."""
 MOST_SYSTEMS = 6
-"""Up to so many systems all pairs are compared; of more, each with the best alone."""
+"""Number of systems up to which all pairs are compared; of more, each with the best only."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A group of queries, and the difference of two systems on it and on the rest.
-
-    inside, outside: mean difference, second minus first, on the group and on the other queries; p: of the test that
-    both are equal, the larger of Welch's and Student's, adjusted for all slices; names: some queries of the
-    group, those whose differences are farthest from the mean of the rest.
-    """
+    """A group of queries, with the difference of two systems on it and on the rest."""
 
     feature: str
     label: str
     queries: int
     inside: float
+    """Mean of second minus first on the group; `outside`: on the other queries."""
     outside: float
     p: float
+    """The larger p-value of Welch's and Student's test of equal means, adjusted for all slices."""
     names: tuple[str, ...] = ()
+    """Queries of the group farthest from the mean of the rest."""
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
-    """Two-sided p-value of Student's test that two samples have one mean, of Welch's unless variances are pooled.
-
-    1 for equal constants.
-    """
+    """Return the two-sided p-value of Student's test (pooled) or Welch's test of equal means; 1 for equal constants."""
     difference, sizes = float(a.mean() - b.mean()), (len(a), len(b))
     variances = [float(x.var(ddof=1)) for x in (a, b)]
     if pooled:
@@ -351,9 +345,9 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Every slice of at least FEWEST_QUERIES with its adjusted p-value (Benjamini and Hochberg), the smallest first.
+    """Return every slice of at least FEWEST_SLICE_QUERIES, smallest p-value first (Benjamini and Hochberg).
 
-    differences: float64[Q] aligned with queries, NaN where one of the systems is undefined.
+    differences: float64[queries], NaN if a system is undefined.
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []
@@ -392,10 +386,9 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
 
 @check("slices", needs=["queries", "qrels", "runs"])
 def slices(subject: Subject) -> Iterator[Finding]:
-    """Kinds of queries on which one system gains or loses against another otherwise than on the rest.
+    """Kinds of queries on which the difference of two systems is not that on the rest.
 
-    Groups by length, question word, numbers, negation, names, topic, judgments and the collection's own columns. The
-    false-discovery rate is 5% for each pair of systems.
+    Kinds: length, question word, numbers, negation, names, topic, judgments, the collection's own columns.
     """
     joins = {name: join for name, join in subject.joins.items() if join.answered.any()}
     if len(joins) < 2:
@@ -411,6 +404,7 @@ def slices(subject: Subject) -> Iterator[Finding]:
     )
     for one, other in pairs:
         for part in slices_of(queries, scores[other].values[0] - scores[one].values[0], groupings):
+            # The false-discovery rate is 5% for each pair of systems.
             if part.p > FALSE_DISCOVERY_RATE:
                 break
             turns = part.inside * part.outside < 0 and min(abs(part.inside), abs(part.outside)) >= TURNED

@@ -1,4 +1,4 @@
-"""Findings, the registry of checks, and how an audit runs them."""
+"""Findings, the registry of checks, and audits that run them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from weir.core.frames import plain
-from weir.core.results import result
+from weir.core.frames import json_value
+from weir.core.results import ResultKind
 from weir.core.rounding import counted
 from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
@@ -18,7 +18,7 @@ from weir.errors import BadValue, printable
 from weir.registry import Registry
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
-"""wrong: a reported number is not what it claims to be; serious: conclusions may change; caution: report this beside
+"""wrong: a reported number is not what it claims to be; serious: conclusions may change; caution: report this with
 the number; note: for the record."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 EXAMPLES_SHOWN = 5
@@ -27,54 +27,54 @@ NAMES_BEFORE = {
     "hubs": "hub documents",
     "one order": "query-independent rankings",
 }
-"""Names of checks in version 0.2, which still select them -> their names."""
+"""{name of a check in version 0.2: its name}; both select a check."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect or fact, with its evidence and what to do next.
-
-    statement: a sentence with the numbers in it; numbers: the same numbers by name, at full precision; examples: a few
-    identifiers or texts; remedy: the next thing to do; check, subject, source: filled in by `audited`, the source is
-    the publication of the check or ""; system: the system it is about, "" if that is not one system.
-    """
+    """A defect or fact, with its evidence and a remedy."""
 
     severity: Severity
     statement: str
+    """A sentence with the numbers in it."""
     remedy: str = ""
+    """The next thing to do."""
     numbers: tuple[tuple[str, float], ...] = ()
+    """The numbers by name, at full precision."""
     examples: tuple[str, ...] = ()
+    """A few ids or texts."""
     check: str = ""
+    """Set by `audited`, like `subject` and `source`."""
     subject: str = ""
     source: str = ""
+    """Publication of the check, or ""."""
     system: str = ""
+    """"" if it is not about one system."""
 
 
 CheckFunction = TypeVar("CheckFunction", bound=Callable[..., Iterable[Finding]])
 AuditProgress: TypeAlias = Callable[[str, int, int], None]
-"""Called before each check with what is audited, the checks done and the checks in all."""
+"""Called before each check with the step, the checks done and the total."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check by name: its function, and the parts of a subject that it needs.
-
-    comparing: the function takes several subjects and compares them; else it takes one.
-    """
+    """A registered check: its function, and the parts of a subject that it needs."""
 
     name: str
     function: Callable[[Any], Iterable[Finding]]
     needs: tuple[str, ...]
     comparing: bool = False
+    """True if the function compares several subjects; else it takes one."""
 
     @property
     def summary(self) -> str:
-        """The first sentence of its documentation."""
+        """First paragraph of the function's docstring."""
         return (inspect.getdoc(self.function) or "").split("\n\n")[0].replace("\n", " ")
 
     @property
     def source(self) -> str:
-        """The text behind "Source:" in its documentation, "" without one."""
+        """Text after "Source:" in the function's docstring, "" if there is none."""
         text = (inspect.getdoc(self.function) or "").replace("\n", " ")
         match = re.search(r"\bSources?(?: of [^:]*)?: (.*)\.", text)
         return match[1] if match else ""
@@ -86,42 +86,47 @@ CHECKS: Registry[Check] = Registry("check")
 def check(
     name: str, needs: Sequence[str], comparing: bool = False
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Register the decorated function, from a subject to findings, as a check.
+    """Return a decorator that registers a function from a subject to findings as a check.
 
-    needs: of "corpus", "queries", "qrels", "runs"; comparing: the function takes several subjects, each with these.
+    needs: among "corpus", "queries", "qrels", "runs", "training", "encoder".
+    comparing: the function takes several subjects.
     """
 
-    def register(function: CheckFunction) -> CheckFunction:
+    def add_check(function: CheckFunction) -> CheckFunction:
         CHECKS.add(name, Check(name, function, tuple(needs), comparing))
         return function
 
-    return register
+    return add_check
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The findings on a subject, the worst first; ran: the checks that ran; left_out: (check, what it lacked)."""
+    """The findings on a subject, worst first."""
 
     subject: str
     findings: tuple[Finding, ...]
     ran: tuple[str, ...]
+    """Names of the checks that ran."""
     left_out: tuple[tuple[str, str], ...]
+    """(check, parts it lacked)."""
 
     @property
     def worst(self) -> Severity | None:
-        """The severity of the worst finding, None without findings."""
+        """Severity of the worst finding, None without findings."""
         return self.findings[0].severity if self.findings else None
 
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
-    """Run the checks that the subject has the parts for, or those named; raises UnknownName, BadValue for none."""
+    """Return an audit by the named checks, by default all whose parts the subject has; raises UnknownName,
+    BadValue for none.
+    """
     return _audit(subject.name, subject, subject.parts, [one for one in _checks(only) if not one.comparing])
 
 
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: AuditProgress | None = None
 ) -> list[Audit]:
-    """An audit of each subject, and of several one that compares them; raises as `audited`."""
+    """Return an audit of each subject, then one that compares them if there are several; raises as `audited`."""
     checks = _checks(only)
     single, comparing = ([one for one in checks if one.comparing == several] for several in (False, True))
     if not single and len(subjects) < 2:
@@ -149,7 +154,6 @@ def _audit(
     progress: AuditProgress | None = None,
     required: bool = True,
 ) -> Audit:
-    """The audit of a subject by the checks that its parts allow; required: whether none at all is an error."""
     missing = {one.name: sorted(set(one.needs) - parts) for one in checks}
     ready = [one for one in checks if not missing[one.name]]
     if required and not ready:
@@ -170,16 +174,18 @@ def _audit(
 
 # Tables.
 
+_FOLDED = 5  # cautions and notes in HTML from which on they are folded
 SYSTEMS_SHOWN = 5
-"""Systems of which something is said by one finding, at most."""
+"""Largest number of systems listed in one finding."""
 
 
 def _records(audit: Audit) -> list[dict[str, object]]:
-    return [plain(finding) | {"numbers": plain(dict(finding.numbers))} for finding in audit.findings]
+    return [
+        json_value(finding) | {"numbers": json_value(dict(finding.numbers))} for finding in audit.findings
+    ]
 
 
 def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """A line for each finding."""
     header = ["severity", "check", "system", "finding", "such as", "do"]
     tables = []
     for audit in audits:
@@ -192,20 +198,31 @@ def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
+def _folded_page(audits: Sequence[Audit]) -> tuple[Table, ...]:
+    """Return the findings that are wrong or serious, and the rest of each subject folded if it is long."""
+    tables = list[Table]()
+    for table, audit in zip(_page(audits), audits, strict=True):
+        severe = sum(f.severity in ("wrong", "serious") for f in audit.findings)
+        rest = len(table.rows) - severe
+        if rest <= _FOLDED:
+            tables.append(table)
+            continue
+        if severe:
+            tables.append(replace(table, rows=table.rows[:severe], notes=()))
+        words = f"{rest} cautions and notes" if severe else f"{audit.subject}: {rest} cautions and notes"
+        tables.append(replace(table, rows=table.rows[severe:], title="", folded=words))
+    return tuple(tables)
+
+
 def _skipped(audit: Audit) -> list[str]:
     names = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
     return [f"skipped: {names}"] if names else []
 
 
-@result("audit", Audit, page=_page, parts="findings", records=_records)
 def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Findings of each subject, a paragraph each: severity and check, what was found, examples, what to do.
-
-    What was found of several systems is one paragraph.
-    """
+    """Return the findings of each subject, a paragraph each; findings shared by systems are one paragraph."""
 
     def shared_words(finding: Finding) -> tuple[str, str, str, bool]:
-        """Severity, check and remedy, printed once for all systems; whether the finding is of a system."""
         return finding.severity, finding.check, finding.remedy, bool(finding.system)
 
     tables = []
@@ -221,9 +238,12 @@ def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _finding_lines(heading: str, findings: Sequence[Finding]) -> list[str]:
-    """One finding, or what was found of several systems: equal statements once, else a line for each system."""
+AUDITS = ResultKind(
+    "audit", Audit, audit_tables, page=_page, html=_folded_page, parts="findings", records=_records
+)
 
+
+def _finding_lines(heading: str, findings: Sequence[Finding]) -> list[str]:
     def examples_line(indent: str, examples: Sequence[str]) -> list[str]:
         return [f"{indent}such as: " + "; ".join(examples)] if examples else []
 
@@ -238,11 +258,11 @@ def _finding_lines(heading: str, findings: Sequence[Finding]) -> list[str]:
     for (statement, examples), names in list(systems.items())[:SYSTEMS_SHOWN]:
         lines += [f"  {', '.join(names)}: {statement}", *examples_line("    ", examples)]
     more = sum(map(len, list(systems.values())[SYSTEMS_SHOWN:]))
-    return [*lines, f"  and {more} more, which --json shows"] if more else lines
+    return [*lines, f"  and {more} more"] if more else lines
 
 
 def check_table() -> Table:
-    """Every check, what it needs and what it looks for."""
+    """Return a row for each check: its needs and its summary."""
     lines = [["check", "needs", "looks for"]]
     lines += [
         [c.name, ", ".join(c.needs) + (" of each of several" if c.comparing else ""), c.summary]

@@ -1,4 +1,4 @@
-"""Documents and queries of the same text, or nearly the same."""
+"""Checks for documents and queries of the same text, or nearly the same."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from weir.core.rounding import one_or_more, part_of, times
 from weir.core.strings import Int32, Int64, StringColumn
 from weir.core.subject import Subject
 from weir.datasets.card import DuplicateGroups, duplicate_groups, normalised, title_and_text
+from weir.kernels import minhash
+from weir.kernels.jit import check_available
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.settings import require_memory
@@ -28,10 +30,11 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """(judgments with the grade of each document for its unjudged duplicates too, how many were added).
+    """Return the judgments with each grade also for unjudged duplicates of the document, and the number
+    added.
 
-    Where judged duplicates disagree, an unjudged one gets the highest of their grades. Judged pairs do not change. The
-    origin of the added judgments is "duplicate".
+    If judged duplicates disagree, an unjudged one gets their highest grade. The origin of additions is
+    "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
     group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)
@@ -59,7 +62,7 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
 
 
 def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
-    """Rows that share a text; rows of white space alone are no copies. Arguments as `duplicate_groups`."""
+    """Return the rows that share a text, without blank ones; arguments as `duplicate_groups`."""
     groups = duplicate_groups(columns, form)
     firsts = [int(rows[0]) for rows in groups.members()]
     empty = [n for n, row in enumerate(firsts) if not any(column[row].strip() for column in columns)]
@@ -73,8 +76,7 @@ def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = 
 def duplicates(subject: Subject) -> Iterator[Finding]:
     """Documents of the same text, as it is and after normalising, by text alone and by title and text.
 
-    With judgments: groups whose members one query judges differently, and judged documents with unjudged copies. With
-    rankings: how scores change if copies get the grade of their document.
+    With judgments, also copies that are judged differently or unjudged, and their effect on scores.
     """
     corpus = subject.need_corpus()
     both = title_and_text(corpus)
@@ -98,11 +100,14 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
         tuple(numbers),
         examples,
     )
-    qrels = subject.qrels
-    if qrels is None:
-        return
-    groups = counts["by title and text, normalised"]
-    clashes = conflicts(qrels, corpus, groups)
+    if subject.qrels is not None:
+        groups = counts["by title and text, normalised"]
+        yield from _conflicting_labels(subject.qrels, corpus, groups)
+        yield from _unjudged_copies(subject, subject.qrels, corpus, groups)
+
+
+def _conflicting_labels(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> Iterator[Finding]:
+    clashes = _conflicts(qrels, corpus, groups)
     if clashes:
         query, names = clashes[0]
         yield Finding(
@@ -113,6 +118,11 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
             (("pairs of query and group", float(len(clashes))),),
             tuple(f"{q}: {', '.join(n)}" for q, n in clashes),
         )
+
+
+def _unjudged_copies(
+    subject: Subject, qrels: Qrels, corpus: Corpus, groups: DuplicateGroups
+) -> Iterator[Finding]:
     wider, added = expanded(qrels, corpus, groups)
     if not added:
         return
@@ -139,8 +149,7 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tuple[str, list[str]]]:
-    """(query, documents) of each group that one query judges with more than one grade."""
+def _conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tuple[str, list[str]]]:
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
     group = np.where(at >= 0, groups.number[at], -1)
     rows = np.flatnonzero(group >= 0)
@@ -159,7 +168,7 @@ def conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tup
 
 @check("duplicate queries", needs=["queries"])
 def duplicate_queries(subject: Subject) -> Iterator[Finding]:
-    """Queries of the split that is evaluated with the same text, as it is written or after normalising."""
+    """Queries of the evaluated split with the same text, as written or after normalising."""
     queries = subject.judged_queries
     groups, written = copies((queries.text,), normalised), copies((queries.text,)).rows
     if not groups.rows:
@@ -171,7 +180,11 @@ def duplicate_queries(subject: Subject) -> Iterator[Finding]:
         f"{groups.rows:,} of {len(queries):,} {subject.queries_called} share their text with another: {written:,} as "
         f"it is written, {groups.rows - written:,} only after normalising ({groups.surplus:,} surplus)",
         "intervals and tests take queries as independent: count copies once, or resample groups",
-        (("queries", float(groups.rows)), ("as written", float(written)), ("surplus", float(groups.surplus))),
+        (
+            ("queries", float(groups.rows)),
+            ("as written", float(written)),
+            ("surplus", float(groups.surplus)),
+        ),
         examples,
     )
 
@@ -182,47 +195,41 @@ NEAR = 0.8
 """Jaccard index of the shingles of two texts from which they are near copies."""
 SHINGLE_TERMS = 3
 DOCUMENT_BYTES = 300
-"""Memory of a document while near copies are looked for: keys and buckets of all bands, and the order of one."""
+"""Memory of a document during the search: keys and buckets of all bands, and their order in one band."""
 BANDS, ROWS_PER_BAND = 20, 6
-"""A pair of Jaccard index 0.8 shares a band with a probability of 0.998, one of 0.5 with 0.27: then it is compared."""
+"""A pair of Jaccard index 0.8 shares a band, and so is compared, with probability 0.998, one of 0.5 with 0.27."""
 LEADERS_COMPARED = 64
-"""Texts of one bucket that a further one is compared with."""
+"""Most texts of a bucket with which another is compared."""
 MINHASH_SEED = 1997
-"""Of the permutations: the year of MinHash (Broder)."""
+"""Seed of the permutations: the year of MinHash (Broder)."""
 ANALYZER = "lucene-standard"
 BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class NearCopies:
-    """Documents in groups of near copies.
-
-    groups: the rows of one group have a Jaccard index of at least NEAR with the group's first row; leader: int64[n],
-    the first row of each row's group, or the row itself; skipped: comparisons left out, more than 0 only in
-    collections of many texts that are alike in part.
-    """
+    """The groups of documents whose texts are nearly equal."""
 
     groups: DuplicateGroups
+    """Members have a Jaccard index of at least NEAR with the group's first row."""
     leader: Int64
+    """int64[n]: first row of each row's group, or the row itself."""
     skipped: int
+    """Number of comparisons left out; above 0 only if many texts are partly alike."""
 
 
 def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
-    """Documents with nearly the same title and text: groups around a leader, each member verified.
+    """Return groups of documents with nearly the same title and text, each member verified against the
+    leader.
 
-    The Jaccard index is that of sets of SHINGLE_TERMS consecutive words, lowercased, punctuation left out. Candidates
-    share a band of their MinHash signatures; each is compared exactly. Memory: 8 bytes for each document and band, and
-    the words of candidates. Raises MissingExtra without the `run` extra, BadValue where memory does not suffice.
-    Sources: Broder 1997; Indyk and Motwani 1998.
+    Raises MissingExtra without the `run` extra, BadValue if memory does not suffice.
     """
-    from weir.kernels.jit import check_available
-
+    # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
+    # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.
     check_available()
     require_memory(
         DOCUMENT_BYTES * len(corpus), f"the search for near copies among {len(corpus):,} documents"
     )
-    from weir.kernels import minhash
-
     terms = TermTable(analyzers.get(ANALYZER))
     drawn = np.random.default_rng(MINHASH_SEED).integers(0, 1 << 31, BANDS * ROWS_PER_BAND, dtype=np.uint32)
     multipliers = drawn * np.uint32(2) + np.uint32(1)
@@ -254,7 +261,7 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
 
 
 def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
-    """(bucket int32[c, bands] of the texts that share at least one with another, -1 where not; their rows)."""
+    """Return int32[candidates, bands] buckets of texts that share one, -1 for none, and the rows of these texts."""
     n, bands = keys.shape
     bucket = np.full((n, bands), -1, np.int32)
     numbered = 0
@@ -273,11 +280,11 @@ def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
 
 @check("near duplicates", needs=["corpus"])
 def near_duplicates(subject: Subject) -> Iterator[Finding]:
-    """Documents whose title and text are almost those of another: three consecutive words shared by 80% or more.
+    """Documents whose title and text nearly equal another's: 80% or more of three-word sequences are shared.
 
-    Documents that are the same after normalising are counted by `duplicates`. With judgments: groups that one query
-    judges differently. Source: Broder 1997.
+    Source: Broder 1997.
     """
+    # Documents that are the same after normalising are counted by `duplicates`.
     corpus = subject.need_corpus()
     copied = near_copies(corpus)
     leader, same = copied.leader, copies(title_and_text(corpus), normalised).number
@@ -295,7 +302,7 @@ def near_duplicates(subject: Subject) -> Iterator[Finding]:
     if subject.qrels is None:
         return
     beyond = np.where(np.isin(leader, leader[rows]), copied.groups.number, -1)
-    clashes = conflicts(subject.qrels, corpus, DuplicateGroups(beyond))
+    clashes = _conflicts(subject.qrels, corpus, DuplicateGroups(beyond))
     if clashes:
         yield Finding(
             "caution",

@@ -1,4 +1,4 @@
-"""Incomplete and defective judgments, collections and pools."""
+"""Checks of incomplete and defective judgments, collections and pools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.run import Run
-from weir.core.strings import Int64
+from weir.core.strings import Grades, Int64
 from weir.core.subject import Subject
 from weir.datasets import catalogue
 from weir.datasets.card import normalised
@@ -26,18 +26,18 @@ from weir.measures.measure import parse_measure
 from weir.stats.score_bounds import MEASURE, score_bounds, turning_pairs
 
 SPARSE = 1.5
-"""Mean relevant documents of a query below which judgments are called sparse."""
+"""Mean relevant documents of a query below which judgments are sparse."""
 GRADES_SHOWN = 8
 CEILINGS = ("P@10", "R@10", "R@100")
 
 
 def relevant_per_query(qrels: Qrels) -> Int64:
-    """How many documents of each judged query have a grade above 0, int64[Q]."""
+    """Return the number of documents with a grade above 0 for each judged query, int64[queries]."""
     return np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """The scores of the best possible ranking: the judged documents by falling grade."""
+    """Return the scores of the best possible ranking: judged documents by descending grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
     return score_run(qrels, best, CEILINGS).means()
@@ -78,8 +78,7 @@ def labels(subject: Subject) -> Iterator[Finding]:
     Source of the warning on sparse judgments: Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS MARCO.
     """
     qrels = subject.need_qrels()
-    grade, total = qrels.grade, len(qrels.grade)
-    relevant = relevant_per_query(qrels)
+    grade, relevant = qrels.grade, relevant_per_query(qrels)
     nothing = np.flatnonzero(relevant == 0)
     if len(nothing):
         yield Finding(
@@ -99,8 +98,24 @@ def labels(subject: Subject) -> Iterator[Finding]:
             "differences of systems that find other relevant documents are not seen: judge the first 10 of each",
             (("relevant per query", float(relevant.mean())), ("judged not relevant", 0.0)),
         )
+    yield from _odd_grades(grade)
+    yield _judged_counts(qrels)
+    best = ceilings(qrels)
+    low = {name: value for name, value in best.items() if value < 0.99}
+    if low:
+        yield Finding(
+            "note",
+            "the best possible ranking reaches "
+            + ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items()),
+            "compare means with this ceiling"
+            + (", or take R_cap@k instead of R@k" if any(n.startswith("R@") for n in low) else ""),
+            tuple(best.items()),
+        )
+
+
+def _odd_grades(grade: Grades) -> Iterator[Finding]:
+    total, reaching = len(grade), int(np.count_nonzero(grade >= 1))
     between = int(np.count_nonzero((grade > 0) & (grade < 1)))
-    reaching = int(np.count_nonzero(grade >= 1))
     if between:
         yield Finding(
             "note" if reaching else "caution",
@@ -119,12 +134,17 @@ def labels(subject: Subject) -> Iterator[Finding]:
             "see what the collection means by them: some tools count them as unjudged, or subtract them",
             (("below 0", float(below)), ("least", least)),
         )
+
+
+def _judged_counts(qrels: Qrels) -> Finding:
     judged = np.bincount(qrels.query_of_row(), minlength=len(qrels))
     quartiles = np.quantile(judged, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    counts = [(value, int(count)) for value, count in zip(*np.unique(grade, return_counts=True), strict=True)]
+    counts = [
+        (value, int(count)) for value, count in zip(*np.unique(qrels.grade, return_counts=True), strict=True)
+    ]
     few = "; grades " + ", ".join(f"{value:g}: {count:,}" for value, count in counts)
     names = ("fewest", "first quartile", "median", "third quartile", "most")
-    yield Finding(
+    return Finding(
         "note",
         f"{counted(round(quartiles[2]), 'judged document')} a query at the median, "
         f"{rounding.count(quartiles[0])} to {rounding.count(quartiles[4])}"
@@ -134,25 +154,11 @@ def labels(subject: Subject) -> Iterator[Finding]:
             *((f"grade {value:g}", float(count)) for value, count in counts),
         ),
     )
-    best = ceilings(qrels)
-    low = {name: value for name, value in best.items() if value < 0.99}
-    if low:
-        yield Finding(
-            "note",
-            "the best possible ranking reaches "
-            + ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items()),
-            "compare means with this ceiling"
-            + (", or take R_cap@k instead of R@k" if any(n.startswith("R@") for n in low) else ""),
-            tuple(best.items()),
-        )
 
 
 @check("copied query labels", needs=["queries", "qrels"])
 def copied_query_labels(subject: Subject) -> Iterator[Finding]:
-    """How far the judgments of queries with the same text agree.
-
-    Of pairs of copies: the documents that both judge, and the relevant documents of one that the other does not judge.
-    """
+    """Agreement of the judgments of queries with the same text."""
     queries, qrels = subject.need_queries(), subject.need_qrels()
     judged = qrels.to_dict()
     both = alike = alone = pairs = 0
@@ -189,14 +195,11 @@ def copied_query_labels(subject: Subject) -> Iterator[Finding]:
 # Completeness of judgments, collections and pools.
 
 BATCH_BYTES = 1 << 22
-COUNTS = ("documents", "judged queries")
-NOTHING_GAINED = (" -2", " -1", " 0")
-"""Ends of the names of counts that do not change scores: grades that are not relevant."""
 
 
 @check("unjudged queries", needs=["queries"])
 def unjudged_queries(subject: Subject) -> Iterator[Finding]:
-    """Queries that no split has a judgment of, and judgments that hold no query at all."""
+    """Queries without a judgment in any split, and judgments without any query."""
     queries = subject.need_queries()
     splits = [subject.qrels, *(training.qrels for training in subject.training)]
     judged = {name for qrels in splits if qrels is not None for name in qrels.queries.tolist()}
@@ -225,32 +228,17 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
 
 @check("published counts", needs=["qrels"])
 def published_counts(subject: Subject) -> Iterator[Finding]:
-    """Whether a collection with the name of a published one has its documents, queries and judgments by grade."""
-    if subject.name not in catalogue.names():
-        return
-    entry, qrels = catalogue.get(subject.name), subject.need_qrels()
-    counts: list[tuple[str, float, float]] = [("judged queries", len(qrels), entry.queries)]
-    if subject.corpus is not None:
-        counts.insert(0, ("documents", len(subject.corpus), entry.documents))
-    if entry.grades:
-        grades, numbers = np.unique(qrels.grade, return_counts=True)
-        count_of = dict(zip(grades.tolist(), numbers.tolist(), strict=True))
-        counts += [
-            (f"judgments of grade {grade:g}", count_of.get(grade, 0), entry.grades.get(grade, 0))
-            for grade in sorted({*count_of, *entry.grades})
-        ]
-    differences = [(what, float(here), float(there)) for what, here, there in counts if here != there]
+    """Differences from the published documents, queries and judgments by grade of the collection's name."""
+    qrels = subject.need_qrels()
+    documents = None if subject.corpus is None else len(subject.corpus)
+    differences = catalogue.other_counts(subject.name, len(qrels), documents, qrels.grade_counts())
     if differences:
-        shown = "; ".join(
-            f"{what}: {rounding.count(here)}, published {rounding.count(there)}"
-            for what, here, there in differences
-        )
-        serious = any(what in COUNTS or not what.endswith(NOTHING_GAINED) for what, _, _ in differences)
+        serious = any(catalogue.changes_scores(what) for what, _, _ in differences)
         yield Finding(
             "serious" if serious else "caution",
-            f"this is not {subject.name} as it was published: {shown}",
+            catalogue.not_as_published(subject.name, differences),
             "do not set its scores beside published ones: take the whole collection, or name this one otherwise",
-            tuple((what, here) for what, here, _ in differences),
+            tuple((what, float(here)) for what, here, _ in differences),
         )
 
 
@@ -258,8 +246,7 @@ def published_counts(subject: Subject) -> Iterator[Finding]:
 def self_matching(subject: Subject) -> Iterator[Finding]:
     """Queries whose text is that of a document: a system finds the query itself before any answer.
 
-    Of the split that is evaluated, as texts are written or after normalising. Source: Wachsmuth, Syed and Stein 2018
-    (ArguAna), whose queries are arguments of the collection.
+    Source: Wachsmuth, Syed and Stein 2018 (ArguAna), whose queries are arguments of the collection.
     """
     queries, corpus = subject.judged_queries, subject.need_corpus()
     texts, queries_of = queries.to_dict(), dict[str, list[str]]()  # the queries of each normalised text
@@ -290,7 +277,7 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
         + (", which leave the rankings, as the collection says" if dropped else ""),
         ""
         if dropped
-        else "leave out what a query finds of itself (--drop-self), if the document is no answer to it",
+        else "leave out what a query finds of itself (weir eval --drop-self), if the document is no answer to it",
         (
             ("queries", float(len(pairs))),
             ("as written", float(written)),
@@ -304,8 +291,7 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
 def whole_pools(subject: Subject) -> Iterator[Finding]:
     """Systems that leave out candidates of a query, or leave them unscored: a pool is ranked whole.
 
-    Measures of whole pools do not expect missing candidates. Unscored ones keep the order of the first stage. Source:
-    Wang et al. 2024 (BIRCO), whose program refuses a ranking of part of a pool.
+    Source: Wang et al. 2024 (BIRCO), whose program refuses a ranking of part of a pool.
     """
     queries, corpus = subject.asked, subject.corpus
     if queries is None or queries.metadata is None:
@@ -333,11 +319,13 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "caution",
                 f"leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {len(pools):,} queries",
-                f"rank each pool whole: let it re-rank pool, and keep {longest:,} documents of each query (-k)",
+                f"rank each pool whole: let it re-rank pool, and keep {longest:,} documents of each query "
+                "(weir run -k)",
                 (("left out", float(left_out)), ("queries", float(len(short)))),
                 tuple(short),
                 system=name,
             )
+        # Unscored candidates keep the order of the first stage.
         unscored, candidates = subject.unscored.get(name, (0, 0))
         if unscored:
             yield Finding(
@@ -354,28 +342,29 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
 CUTOFF = 10
 JUDGED, HOLE = parse_measure(f"Judged@{CUTOFF}"), parse_measure(f"Hole@{CUTOFF}")
 BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
-"""Other views of holes: nDCG of the judged documents alone; the weight that RBP gives to unjudged ones."""
+"""Other views of holes: nDCG of judged documents only, and the weight that RBP gives to unjudged ones."""
 BEIR_HOLE = f"BEIR's {HOLE}"
 FULLY_JUDGED = 0.9
-"""Share of judged documents in the first 10 below which holes are reported."""
+"""Judged share of the first 10 below which holes are reported."""
 UNEQUAL = 0.05
-"""Difference of the judged shares of two systems that is reported."""
+"""Difference of two systems' judged shares that is reported."""
 
 
 def judged_share(judged: Judged) -> float:
-    """The mean share of judged documents among the first 10 returned, over the answered queries; NaN without any.
+    """Return the mean judged share of the first 10 documents over answered queries, Elastic's judge rate; NaN
+    without any.
 
-    Elastic's judge rate. Judged@10 counts queries without an answer as 0.
+    Judged@10 counts unanswered queries as 0.
     """
     values = JUDGED.per_query(judged)[judged.answered]
     return float(values.mean()) if len(values) else math.nan
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """BEIR's Hole@k: the share of the first k places with a document that is judged for no query at all.
-
-    Of k places of all judged queries, answered or not. Source: the hole evaluation of BEIR's own code.
+    """Return BEIR's Hole@k: the share of the first k ranks, over all judged queries, with a document that no
+    query judges.
     """
+    # The hole evaluation in BEIR's code.
     top = run.top(k)
     of_judged_query = qrels.queries.codes(top.queries.strings)[top.query_of_row()] >= 0
     judged = np.zeros(len(qrels.docs), np.bool_)
@@ -387,10 +376,10 @@ def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
 
 @check("holes", needs=["runs", "qrels"])
 def holes(subject: Subject) -> Iterator[Finding]:
-    """How many of the first 10 documents of each system are judged, and whether the systems differ in that.
+    """Judged share of the first 10 documents of each system, and differences between systems.
 
-    An unjudged document counts as not relevant: scores are lower bounds, lowest for systems that did not feed the pool.
-    numbers: the share also as Elastic, ir-measures and BEIR define it. Source: Thakur et al. 2021, section 6.
+    An unjudged document counts as not relevant, which hurts systems that did not feed the pool most. Source: Thakur
+    et al. 2021, section 6.
     """
     shares = {name: judged_share(judged) for name, judged in subject.joins.items() if judged.answered.any()}
     for name, share in shares.items():
@@ -402,9 +391,9 @@ def holes(subject: Subject) -> Iterator[Finding]:
                     ranks.append(int(np.count_nonzero(judged.rank == rank)) / returned)
             yield Finding(
                 "serious" if share < 0.5 else "caution",
-                f"{rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
-                f"{rounding.share(ranks[0])}, at rank {len(ranks)} {rounding.share(ranks[-1])}); the others count as "
-                "not relevant",
+                f"{rounding.percent(share)} of the first {CUTOFF} documents are judged (at rank 1 "
+                f"{rounding.percent(ranks[0])}, at rank {len(ranks)} {rounding.percent(ranks[-1])}); the others count "
+                "as not relevant",
                 "its scores may be too low: judge its unjudged answers, or compare on condensed(...) too",
                 (
                     (f"judged share at {CUTOFF}", share),
@@ -421,8 +410,8 @@ def holes(subject: Subject) -> Iterator[Finding]:
         if gap >= UNEQUAL:
             yield Finding(
                 "serious",
-                f"the systems are not judged alike: {rounding.share(shares[high])} of the first "
-                f"{CUTOFF} of {high}, {rounding.share(shares[low])} of {low}",
+                f"the systems are not judged alike: {rounding.percent(shares[high])} of the first "
+                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}",
                 f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
                 (("difference of judged shares", gap), *shares.items()),
             )
@@ -430,17 +419,16 @@ def holes(subject: Subject) -> Iterator[Finding]:
 
 @check("score bounds", needs=["runs", "qrels"])
 def score_bounds_check(subject: Subject) -> Iterator[Finding]:
-    """Between which values nDCG@10 lies whatever the unjudged documents are, and which systems may change places.
-
-    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Also the score of
-    condensed lists (Sakai 2007), and the residual of RBP (Moffat and Zobel 2008).
-    """
+    """Range of nDCG@10 over all judgings of the unjudged documents, and systems that may change places."""
     answering = {name: run for name, run in subject.runs.items() if subject.joins[name].answered.any()}
     if not answering:
         return
-    qrels = subject.need_qrels()
+    qrels, unjudged = subject.need_qrels(), "its unjudged documents"
+    if len(answering) > 1:  # a relevant one that another system returns makes the ideal longer
+        unjudged = f"the unjudged documents of these {len(answering)} systems"
     for name, one in score_bounds(answering, qrels).items():
         low, score, high = (float(values.mean()) for values in (one.low, one.score, one.high))
+        # Condensed lists: Sakai 2007; RBP's residual: Moffat and Zobel 2008.
         views = scores_of(subject.joins[name], BESIDE).means()
         hole = float(HOLE.per_query(subject.joins[name]).mean())
         shares = ((str(HOLE), hole), (BEIR_HOLE, hole_of_any_query(subject.runs[name], qrels)))
@@ -449,7 +437,7 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "caution",
                 f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
-                f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
+                f"to {rounding.score(high)} by what {unjudged} are; beside it {beside}",
                 "judge what is unjudged among the first 10 of each system (weir labels pool)",
                 (("low", low), ("score", score), ("high", high), *views.items(), *shares),
                 system=name,

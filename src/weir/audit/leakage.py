@@ -1,4 +1,4 @@
-"""Leakage: judged queries that systems may have been trained on; and how far collections share their words."""
+"""Leakage: judged queries that systems may have been trained on, and overlap of collections' words."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
 
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
-"""Consecutive words shared with a training query from which a query counts as known (Brown et al. 2020)."""
+"""Consecutive words shared with a training query that make a query known (Brown et al. 2020)."""
 SERIOUS_SHARE = 0.05
 """Share of known queries from which the finding is serious."""
 MOVED = 0.005
-"""Change of a system's mean without the known queries from which the finding is serious."""
+"""Change of a mean without the known queries from which the finding is serious."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
-    """Which test queries are in the training data, bool[Q] for each definition.
-
-    exact: the same text; normalised: after Unicode, case and white space; grams: GRAM_WORDS words in a row are shared;
-    pairs: a relevant document of the query is relevant to a training query of the same normalised text.
-    """
+    """Test queries found in the training data, bool[queries] by each definition."""
 
     exact: NDArray[np.bool_]
+    """The same text."""
     normalised: NDArray[np.bool_]
+    """The same after Unicode, case and white space are normalised."""
     grams: NDArray[np.bool_]
+    """GRAM_WORDS consecutive words are shared."""
     pairs: NDArray[np.bool_]
+    """A relevant document is also relevant to a training query of the same normalised text."""
 
     @property
     def any(self) -> NDArray[np.bool_]:
-        """Known by one of the texts' definitions."""
+        """True for queries known by their text."""
         by_text: NDArray[np.bool_] = self.exact | self.normalised | self.grams
         return by_text
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
-    """Look for each query among the training queries; relevant: documents by query, of the test's judgments."""
+    """Return the queries found among the training queries; `relevant` are the relevant documents by test query."""
     texts = queries.text.tolist()
     training_texts = training.queries.text.tolist()
     same, grams = set(training_texts), {g for text in training_texts for g in _grams(text)}
@@ -79,8 +79,8 @@ def _grams(text: str) -> Iterator[tuple[str, ...]]:
 def leakage(subject: Subject) -> Iterator[Finding]:
     """Judged queries that are among the training queries: the same, the same after normalising, 13 words in a row.
 
-    With rankings, each system's score without these queries, and with them. Sources: Brown et al. 2020 for
-    the 13 words; the maintainers of MTEB on training sets in tests.
+    With rankings, each system's score with and without them. Sources: Brown et al. 2020 for the 13 words; the
+    maintainers of MTEB on training sets in tests.
     """
     qrels, queries = subject.need_qrels(), _in_judged_order(subject)
     relevant = {
@@ -128,7 +128,6 @@ def leakage(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_judged_order(subject: Subject) -> Queries:
-    """The judged queries in the order of the judgments."""
     queries = subject.need_queries()
     codes = queries.ids.codes(subject.need_qrels().queries.strings)
     return queries.take(codes[codes >= 0])
@@ -140,7 +139,7 @@ BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """(cosine of each query to the nearest training query, the number of that query); -1 without training queries."""
+    """Return (cosine, number) of the nearest training query for each query; -1 without training queries."""
     mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))
     cosine, at = np.full(len(mine), -1.0), np.full(len(mine), -1, np.int64)
     for start in range(0, len(mine) if len(theirs) else 0, BLOCK_QUERIES):
@@ -152,7 +151,7 @@ def nearest_training(queries: Queries, training: Training, encode: TextEncoder) 
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows divided by their lengths; zeros stay zeros."""
+    """Return the rows divided by their lengths; zero rows stay zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0), np.float32)
 
@@ -161,7 +160,7 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
     """Judged queries that an encoder puts next to a training query, in other words than `leakage` finds.
 
-    Finds paraphrases of training queries. How near a cosine of 0.95 is depends on the encoder.
+    The meaning of a cosine of 0.95 depends on the encoder.
     """
     encode, queries = subject.need_encoder(), _in_judged_order(subject)
     for training in subject.training:
@@ -181,9 +180,8 @@ def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
 
 @check("overlap", needs=["corpus"], comparing=True)
 def overlap(subjects: Sequence[Subject]) -> Iterator[Finding]:
-    """How far collections use the same words equally often: the weighted Jaccard index of their shares of words.
+    """Overlap of the collections' words: the weighted Jaccard index of their shares of words.
 
-    numbers: the index of each pair, and x and y of each collection in a plane by these indices.
     Source: Thakur et al. 2021, appendix F.
     """
     profile = word_counts([subject.need_corpus() for subject in subjects])
@@ -194,6 +192,7 @@ def overlap(subjects: Sequence[Subject]) -> Iterator[Finding]:
     alike = np.eye(len(subjects))
     for (one, other), value in values.items():
         alike[one, other] = alike[other, one] = np.nan_to_num(value)
+    # Collections as points in a plane, by these indices.
     places = layout(alike).tolist()
     most, least = max(pairs, key=values.__getitem__), min(pairs, key=values.__getitem__)
     statement = (

@@ -1,4 +1,4 @@
-"""Rankings that equal another's, do not depend on the query, or begin with off-topic documents."""
+"""Checks for rankings that equal another's, do not depend on the query, or begin with off-topic documents."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from weir.core.subject import Subject
 
 FIRST_RANKS = 10
 FEWEST_DOCUMENTS = 3
-"""Documents of a ranking below which two systems may agree by chance."""
+"""Length of a ranking below which two systems may agree by chance."""
 SAME_SHARE = 0.5
-"""Share of queries with the same first ranks, or from the same places, from which a finding is reported."""
+"""Share of queries with the same first ranks, or from the same places, that is reported."""
 CANDIDATES = 100
-"""Documents of a first ranking in which the first ranks of another are looked for."""
+"""Depth of a first ranking in which another's first ranks are looked for."""
 FEWEST_QUERIES = 10
 OFF_TOPIC_RANKS = 3
 FEW_ANSWERED = 0.5
-"""Share of judged queries answered below which a mean says little of a system."""
+"""Share of answered queries below which a mean says little."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ranking_hashes(run: Run, k: int = FIRST_RANKS) -> dict[str, int]:
-    """A hash of the first k documents in order, by query; rankings below FEWEST_DOCUMENTS are left out."""
+    """Return {query: hash of its first k documents in order}, without rankings below FEWEST_DOCUMENTS."""
     top = run.top(k)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
@@ -67,10 +67,10 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def places_in(first: Run, second: Run, k: int = FIRST_RANKS, depth: int = CANDIDATES) -> Int64:
-    """int64[n, k]: the place in `first` of each of the first k documents of `second`.
+    """Return the rank in `first` of each of the first k documents of `second`, int64[queries, k].
 
-    0 if it is deeper than `depth`, -1 behind the end of a ranking. A row for each query that both answer, in the
-    second's order of queries.
+    0 if it is deeper than `depth`, -1 past the end of a ranking. Rows are the queries that both answer, in
+    the second's order.
     """
     candidates, top = first.top(depth), second.top(k)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)
@@ -91,11 +91,9 @@ def places_in(first: Run, second: Run, k: int = FIRST_RANKS, depth: int = CANDID
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """(the places of the commonest order, of how many rows); ((), 0) for none.
-
-    Ascending places do not count: they are the first ranking without some of its documents, as a filter leaves it. Nor
-    do orders with a document that the first ranking lacks.
-    """
+    """Return the ranks of the commonest order and its number of rows; ((), 0) for none."""
+    # Ascending places do not count (a filter leaves the first ranking so), nor orders with a document the first
+    # lacks.
     turned = places[(places > 0).all(axis=1) & (np.diff(places, axis=1) < 0).any(axis=1)]
     if not len(turned):
         return (), 0
@@ -104,8 +102,9 @@ def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
     return tuple(orders[best].tolist()), int(counts[best])
 
 
-def constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
-    """(places of the longest order at the top that SAME_SHARE of the queries have, of how many, queries so long).
+def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
+    """Return (ranks, queries with it, queries so long) of the longest order at the top that SAME_SHARE of
+    queries have.
 
     ((), 0, 0) for none.
     """
@@ -121,8 +120,8 @@ def constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
 def order_and_scores(subject: Subject) -> Iterator[Finding]:
     """Systems whose ranks, or the order of whose rows, contradict their scores.
 
-    Causes: distances, of which less is better, in the place of scores; columns in another order; a re-ranking of the
-    first documents whose scores are not those of the rest.
+    Causes: distances (less is better) instead of scores, columns in another order, or re-ranked documents whose
+    scores are not comparable to the rest.
     """
     for name, run in subject.runs.items():
         for doubt in run.doubts:
@@ -138,7 +137,7 @@ def order_and_scores(subject: Subject) -> Iterator[Finding]:
 def unanswered_queries(subject: Subject) -> Iterator[Finding]:
     """Systems that return nothing for some of the judged queries, which count as 0 in their means.
 
-    Causes: a run of another split or of a part of the queries, identifiers written in another way, a run cut short.
+    Causes: a run of another split or of some of the queries, ids written in another way, a run cut short.
     """
     qrels = subject.need_qrels()
     for name, run in subject.runs.items():
@@ -161,11 +160,11 @@ def unanswered_queries(subject: Subject) -> Iterator[Finding]:
 def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
     """Systems whose first 3 to 10 documents come from the same places of another's ranking for half of the queries.
 
-    Cause: a re-ranking by a language model that gives the same answer to every prompt. Its score does not show that.
+    Cause: a language model that gives the same answer to every re-ranking prompt, which scores do not show.
     """
     for pair in combinations(subject.runs, 2):
         directions = [
-            (one, other, *constant_order(places_in(subject.runs[one], subject.runs[other])))
+            (one, other, *_constant_order(places_in(subject.runs[one], subject.runs[other])))
             for one, other in (pair, pair[::-1])
         ]
         one, other, order, count, queries = max(directions, key=lambda row: (len(row[2]), row[3]))
@@ -181,7 +180,9 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
-    """(query, document) among the first k that are not judged relevant and have no term of the query, by rank."""
+    """Return (query, document) of the first k that are not judged relevant and share no term with the query,
+    by rank.
+    """
     top, qrels = run.top(k), subject.need_qrels()
     judged = qrels.queries.codes(top.queries.strings)[top.query_of_row()]
     good = qrels.grade > 0
@@ -202,10 +203,7 @@ def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> l
 
 @check("off-topic results", needs=["corpus", "queries", "qrels", "runs"])
 def off_topic_check(subject: Subject) -> Iterator[Finding]:
-    """Documents at rank 1 to 3 that are not judged relevant and share no term with the query.
-
-    A list to read: what a system finds by meaning alone is listed too.
-    """
+    """Documents at rank 1 to 3 that are not judged relevant and share no term with the query; a list to read."""
     for name, run in subject.runs.items():
         pairs = off_topic_results(subject, run)
         if pairs:

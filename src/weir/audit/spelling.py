@@ -1,4 +1,4 @@
-"""Letters that look alike and are written with other characters: equal words that no search finds equal."""
+"""Checks for letters that look equal but are encoded differently, so that search finds no match."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """The kinds of spelling, DECOMPOSED or of KINDS, that a text shows and a search takes for other words."""
+    """Return the kinds of spelling (DECOMPOSED or of KINDS) in a text that search takes for other words."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]
@@ -58,18 +58,17 @@ def spellings_of(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """A text composed, without invisible characters, with compatible forms as letters (NFKC)."""
+    """Return the text composed, without invisible characters, compatible forms as letters (NFKC)."""
     return unicodedata.normalize("NFKC", _REMOVED.sub("", text))
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text, lowercased, each as it is written."""
     return {word.lower() for word in _WORD.findall(text)}
 
 
 @dataclass
 class _Seen:
-    """The texts or identifiers that show a kind: how many, and how the first are called."""
+    """The number of texts or ids of each kind, and the first of them."""
 
     count: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=dict)
@@ -85,9 +84,8 @@ class _Seen:
 def spelling(subject: Subject) -> Iterator[Finding]:
     """Texts and identifiers with decomposed letters, invisible signs, ligatures or full-width letters.
 
-    They look like other words and match none of them. Names the queries of the split whose words their relevant
-    documents (without judgments, any document) write in another way, or that write a word as no document does; and
-    judgments of identifiers that the collection writes in another way.
+    They match none of the words they look like. Names queries that lose matches by it, and judged identifiers that
+    the collection writes in another way.
     """
     corpus = subject.need_corpus()
     queries = subject.judged_queries if subject.queries is not None else None
@@ -139,17 +137,15 @@ def spelling(subject: Subject) -> Iterator[Finding]:
                 tuple((name, float(count)) for name, count in counts.items()),
                 (*losing.values(),) or (*of_documents.names.get(kind, []), *of_queries.names.get(kind, [])),
             )
-    yield from _identifiers(subject)
+    yield from _identifier_findings(subject)
 
 
 def _relevant(subject: Subject) -> dict[str, list[str]]:
-    """The relevant documents of each query."""
     qrels = subject.need_qrels()
     return {query: list(docs) for query, docs in qrels.of_rows(qrels.grade > 0).to_dict().items()}
 
 
-def _identifiers(subject: Subject) -> Iterator[Finding]:
-    """Identifiers that show a kind, and judgments of documents that the collection spells otherwise."""
+def _identifier_findings(subject: Subject) -> Iterator[Finding]:
     corpus, qrels = subject.need_corpus(), subject.qrels
     columns = {"documents": corpus.ids}
     if subject.queries is not None:
@@ -180,5 +176,4 @@ def _identifiers(subject: Subject) -> Iterator[Finding]:
 
 
 def _escaped(text: str) -> str:
-    """A text in which every character beyond ASCII is seen, such as mu\\u0308ller."""
     return text.encode("ascii", "backslashreplace").decode()

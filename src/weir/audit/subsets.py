@@ -1,4 +1,4 @@
-"""Regression queries, subsets of collections, and what differences the queries can detect."""
+"""Regression queries, subsets of collections, and the differences that the queries can detect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from weir.audit.bias import topics
 from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Corpus
-from weir.core.frames import plain
+from weir.core.frames import json_value
 from weir.core.qrels import Qrels
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
@@ -38,10 +38,10 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """So many judged queries: of each topic in proportion, from its hardest to its easiest at even steps.
+    """Return `count` judged queries: of each topic in proportion, evenly from hardest to easiest.
 
-    Hard queries have a low mean nDCG@10 of all systems. The same subject gives the same queries. Raises BadValue for a
-    count below 1, and without rankings.
+    Hard queries have a low mean nDCG@10 over all systems. Raises BadValue for a count below 1, and without
+    rankings.
     """
     if count < 1 or not subject.runs:
         counts = f"count {count} and {len(subject.runs)} rankings"
@@ -71,7 +71,7 @@ def regression_queries(subject: Subject, count: int = 30) -> list[str]:
 
 
 def write_regression_queries(queries: list[str], path: Path) -> None:
-    """Write them as a file of groups for --by; raises StoreError when the disk refuses."""
+    """Write the queries as a file of groups for `by`; raises StoreError."""
     write_text(path, "".join(f"{query}\t{GROUP}\n" for query in queries))
 
 
@@ -86,20 +86,20 @@ SYSTEMS_COMPARED = (
     'bm25("bm25s")',
     "rm3(bm25)",
 )
-"""Cheap systems that differ: the default for comparing a subset with the whole."""
+"""Default systems for comparing a subset with the whole: cheap and different."""
 JUDGED_PART = 0.5
-"""Share of a subset's documents that may be judged ones; queries are drawn as long as theirs fit."""
+"""Largest share of judged documents in a subset; queries are drawn while theirs fit."""
 HARD_NEGATIVES = 10
-"""First documents of BM25 that are taken for each query, if there is room."""
+"""Most of BM25's first documents taken for each query."""
 RESAMPLES = 1000
 LEAST_TAU = 0.8
-"""Lower bound of Kendall's tau from which a subset is called valid."""
+"""Lower bound of Kendall's tau from which a subset is valid."""
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Numbers of the documents and of the judged queries of a collection that are taken, ascending."""
+    """Numbers of the chosen documents and judged queries of a collection, ascending."""
 
     docs: Int64
     queries: Int64
@@ -107,32 +107,32 @@ class Subset:
 
 @dataclass(frozen=True)
 class SubsetProof:
-    """How a subset ranks systems, beside the whole collection.
-
-    whole, part: mean of the measure of each system; tau: Kendall's tau-b of both orders; low, high: its 95% percentile
-    interval over resamples of the subset's queries; NaN where all are equal.
-    """
+    """The order of systems on a subset and on the whole collection."""
 
     measure: str
     systems: tuple[str, ...]
     whole: tuple[float, ...]
+    """Mean of each system; `part` likewise on the subset."""
     part: tuple[float, ...]
     documents: int
     queries: int
     tau: float
+    """Kendall's tau-b of both orders; NaN if all means are equal."""
     low: float
+    """Lower end of the 95% interval over resampled queries of the subset; `high` is the upper end."""
     high: float
 
     @property
     def valid(self) -> bool:
-        """Whether the interval lies above LEAST_TAU: systems are ranked as the whole ranks them."""
+        """True if the interval lies above LEAST_TAU."""
         return self.low >= LEAST_TAU
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> Subset:
-    """Draw a subset: queries with all their judged documents, then BM25's first answers, then documents at random.
+    """Return a random subset: queries with all their judged documents, BM25's first results, then random
+    documents.
 
-    Raises BadValue where the collection has no more documents, or the judged documents of no query fit.
+    Raises BadValue if the collection has no more documents, or no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -162,7 +162,7 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> Subset:
 
 
 def write_subset(dataset: Dataset, subset: Subset, folder: Path) -> Dataset:
-    """Write the subset in Weir's layout, whole or not at all; raises BadValue for a folder that is there."""
+    """Write the subset atomically in Weir's layout, and return it; raises BadValue if the folder exists."""
     if folder.exists():
         raise BadValue(f"{folder} is there already; give another folder")
     corpus = dataset.corpus
@@ -186,7 +186,7 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Run systems on both and compare the orders; raises BadValue for fewer than three systems."""
+    """Return the agreement of the orders of systems, run on both collections; raises BadValue for fewer than three."""
     named = [parse_system(one) if isinstance(one, str) else one for one in systems]
     if len(named) < 3:
         raise BadValue(f"{len(named)} systems have no order worth comparing; name three at least, better six")
@@ -229,14 +229,14 @@ def _tau(one: Float64, other: Float64) -> float:
 WANTED_DIFFERENCE = 0.01
 """Difference of two means that papers and releases argue about."""
 TIE_BAND = 0.001
-"""Width of the range of means over orders of tied documents from which it is reported."""
+"""Smallest range of means over orders of tied documents that is reported."""
 
 
 @check("power", needs=["qrels", "runs"])
 def power(subject: Subject) -> Iterator[Finding]:
     """The smallest difference of nDCG@10 that a permutation test would find with a probability of 80%, by pairs.
 
-    From the spread of their differences between queries. Also how many queries a difference of 0.01 would take.
+    Also the number of queries that a difference of 0.01 would take.
     """
     scores = {n: scores_of(j, (MEASURE,)).values[0] for n, j in subject.joins.items() if j.answered.any()}
     power_of = {}
@@ -264,7 +264,7 @@ def power(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         "note" if enough else "caution",
         f"{queries:,} queries {shown} between systems such as {middle[0]} and {middle[1]} "
-        f"with a probability of {rounding.share(POWER, 0)}; one of {WANTED_DIFFERENCE} takes {take} queries",
+        f"with a probability of {rounding.percent(POWER, 0)}; one of {WANTED_DIFFERENCE} takes {take} queries",
         "" if enough else "call smaller differences undecided, or add queries: weir power says how many",
         (
             ("queries", float(queries)),
@@ -277,7 +277,7 @@ def power(subject: Subject) -> Iterator[Finding]:
 
 @check("tied scores", needs=["qrels", "runs"])
 def tied_scores(subject: Subject) -> Iterator[Finding]:
-    """How far nDCG@10 of a system depends on the order in which documents of equal score are put."""
+    """Range of a system's nDCG@10 over the orders of documents of equal score."""
     for name, join in subject.joins.items():
         if not join.answered.any():
             continue
@@ -297,15 +297,13 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
                 "note",
                 f"the last document, at rank {k:,}, is tied in {cut:,} queries: measures that look so deep depend on "
                 "where the ranking was cut",
-                f"search deeper, as with -k {2 * k}",
+                f"search deeper, such as to rank {2 * k:,}",
                 (("k", float(k)), ("queries", float(cut))),
                 system=name,
             )
 
 
-@result("subset", SubsetProof, records=lambda one: [plain(one) | {"valid": one.valid}])
-def subset_tables(proofs: Sequence[SubsetProof]) -> tuple[Table, ...]:
-    """Each system on the whole and on the part, the order's agreement with its interval, and the verdict."""
+def _subset_tables(proofs: Sequence[SubsetProof]) -> tuple[Table, ...]:
     tables = []
     for one in proofs:
         lines = [["system", f"{one.measure} whole", "subset", "shift"]]
@@ -324,3 +322,8 @@ def subset_tables(proofs: Sequence[SubsetProof]) -> tuple[Table, ...]:
         )
         tables.append(table_of(lines, notes=[note]))
     return tuple(tables)
+
+
+SUBSET_PROOFS = ResultKind(
+    "subset", SubsetProof, _subset_tables, records=lambda one: [json_value(one) | {"valid": one.valid}]
+)

@@ -1,4 +1,4 @@
-"""Texts: empty and damaged ones, lengths of documents, and what encoders cut off."""
+"""Checks of texts: empty and damaged ones, lengths of documents, and truncation by encoders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """The kinds of damage, of DAMAGE, that a text shows."""
+    """Return the kinds of damage, of DAMAGE, in a text."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -93,7 +93,7 @@ def _findings(
 def texts(subject: Subject) -> Iterator[Finding]:
     """Documents without text or with fewer than three words, and signs of damage: wrong encodings, markup.
 
-    Also texts that begin with their title: an index of title and text has it twice.
+    Also texts that begin with their title: an index of both has it twice.
     """
     corpus = subject.need_corpus()
     starts = range(0, len(corpus), BATCH_DOCUMENTS)
@@ -118,19 +118,20 @@ def texts(subject: Subject) -> Iterator[Finding]:
 
 @check("query texts", needs=["queries"])
 def query_texts(subject: Subject) -> Iterator[Finding]:
-    """Queries of the split that is evaluated without text, and signs of damage in them."""
+    """Queries of the evaluated split without text, and signs of damage in them."""
     queries = subject.judged_queries
     yield from _findings(queries.ids, queries.text, subject.queries_called, len(queries), short_matters=False)
 
 
 @check("language", needs=["corpus"])
 def language(subject: Subject) -> Iterator[Finding]:
-    """The language of the texts, by a sample, where it is not English, which analyzers take by default."""
+    """The language of a sample of the texts, if it is not English, the default of analyzers."""
     found = language_of_corpus(subject.need_corpus())
     if found is not None and found.name != "english":
         yield Finding(
             "note",
-            f"the texts look like {found.title} ({found.evidence}); bm25 analyses English unless it is told otherwise",
+            f"the texts look like {found.written_name} ({found.evidence}); bm25 analyses English unless it is told "
+            "otherwise",
             f'take bm25(analyzer="{found.analyzer}")',
         )
 
@@ -147,7 +148,7 @@ TITLE_ONLY_SHARE = 0.05
 
 
 def document_lengths(corpus: Corpus) -> Int64:
-    """Words of title and text of each document by Lucene's StandardAnalyzer, int64[n]."""
+    """Return the number of words in title and text of each document, int64[n], by Lucene's StandardAnalyzer."""
     table = TermTable(analyzers.get(LENGTH_ANALYZER))
     parts = [np.diff(table.add(texts)[0]) for _, texts in corpus.batches("title text", BATCH_BYTES)]
     return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -155,19 +156,18 @@ def document_lengths(corpus: Corpus) -> Int64:
 
 @dataclass(frozen=True)
 class LengthProfile:
-    """Lengths in words of the first documents that a system returns.
-
-    quartiles: 25%, median, 75%; correlation: mean over queries of Spearman's correlation of score and length, NaN if
-    it is defined for none; title_only: share of documents with a title and no text.
-    """
+    """Lengths in words of the first documents that a system returns."""
 
     quartiles: tuple[float, float, float]
+    """25%, median, 75%."""
     correlation: float
+    """Mean over queries of Spearman's correlation of score and length; NaN if it is never defined."""
     title_only: float
+    """Share of documents with a title and no text."""
 
 
 def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANKS) -> LengthProfile | None:
-    """The profile of the first k of each ranking; None where none of them is in the collection."""
+    """Return the profile of the first k of each ranking; None if the collection has none of them."""
     top = run.top(k)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
     in_corpus = at >= 0
@@ -189,10 +189,8 @@ def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANK
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """(median length, share of relevant among the judged) of the judged documents in fifths by their length.
-
-    Empty if no judged document is in the collection. Source: Thakur et al. 2021, figure 5.
-    """
+    """Return (median length, relevant share) of the judged documents in fifths by length; [] without documents."""
+    # Thakur et al. 2021, figure 5.
     qrels, corpus = subject.need_qrels(), subject.need_corpus()
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
     length, grade = lengths[at[at >= 0]], qrels.grade[at >= 0]
@@ -202,10 +200,9 @@ def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, fl
 
 @check("lengths", needs=["corpus", "runs"])
 def lengths(subject: Subject) -> Iterator[Finding]:
-    """How long the documents are that each system returns, beside the collection's and the relevant ones.
+    """Lengths of the documents that each system returns, compared with the collection's and the relevant ones.
 
-    A system that prefers short documents loses where relevant ones are long. Documents with a title alone are counted
-    too. Source: Thakur et al. 2021, section 6, appendix H and figure 4.
+    Source: Thakur et al. 2021, section 6, appendix H and figure 4.
     """
     corpus, qrels = subject.need_corpus(), subject.qrels
     of_doc = document_lengths(corpus)
@@ -227,7 +224,7 @@ def lengths(subject: Subject) -> Iterator[Finding]:
             "caution" if far or profile.title_only >= TITLE_ONLY_SHARE else "note",
             f"the first {FIRST_RANKS} documents have {rounding.count(median)} words at the median ({beside}all "
             f"{rounding.count(whole)}); score and length correlate by {rounding.effect(profile.correlation)} within "
-            f"a query; {rounding.share(profile.title_only)} have a title alone",
+            f"a query; {rounding.percent(profile.title_only)} have a title alone",
             f"it prefers {which} documents than those that are relevant: see whether its score is normalised by length"
             if far
             else "",
@@ -247,7 +244,7 @@ def lengths(subject: Subject) -> Iterator[Finding]:
                 "note",
                 "relevant among the judged documents, by their length: "
                 + ", ".join(
-                    f"{rounding.share(share, 0)} of those around {rounding.count(length)} words"
+                    f"{rounding.percent(share, 0)} of those around {rounding.count(length)} words"
                     for length, share in parts
                 ),
                 numbers=tuple((f"share relevant at {length:.0f} words", share) for length, share in parts),
@@ -260,30 +257,29 @@ LIMITS_TOKENS = (256, 512)
 """Limits of all-MiniLM-L6-v2, and of BERT-like encoders."""
 CUT_SHARE = 0.1
 LEAST_SHARE = 0.01
-"""Share of documents cut below which nothing is reported if no relevant one is lost."""
+"""Share of cut documents below which nothing is reported unless relevant ones are lost."""
 TRUNCATION_ANALYZER = "lucene-english"
 VIEW = "title text"
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentCut:
-    """Which documents are cut at a limit of tokens.
-
-    cut: bool[n]; read: the number of words of `TRUNCATION_ANALYZER` before the cut, by the number of the document.
-    """
+    """The documents that are cut at a limit of tokens."""
 
     limit: int
     cut: NDArray[np.bool_]
+    """bool[n]."""
     read: Callable[[int], int]
+    """Returns the number of a document's words (`TRUNCATION_ANALYZER`) before the cut."""
 
 
 def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
-    """The documents that are cut for certain, since a word is one token at least; lengths: words of each."""
+    """Return the documents that are certainly cut, as a word is at least a token; `lengths` are in words."""
     return DocumentCut(limit, lengths > limit, lambda _: limit)
 
 
 def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
-    """The documents that an encoder cuts, by its own tokens."""
+    """Return the documents that an encoder cuts, by its own tokens."""
     extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
     tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
     characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
@@ -297,10 +293,7 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """(relevant documents whose words in common with the query all stand behind the cut, relevant ones cut).
-
-    Counts pairs of query and relevant document; words of Lucene's EnglishAnalyzer.
-    """
+    """Return the number of (query, relevant document) pairs that share words only after the cut, and of pairs cut."""
     corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
     ptr, term = table.add(queries.text)
@@ -319,10 +312,9 @@ def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
 
 @check("truncation", needs=["corpus"])
 def truncation(subject: Subject) -> Iterator[Finding]:
-    """How many documents an encoder cannot read whole, and what that loses of relevant ones.
+    """Documents that an encoder cannot read whole, and the relevant ones lost by that.
 
-    With --encoder by its tokens, else for 256 and 512 tokens, a lower bound: a word is one token at least. With
-    queries and judgments also the relevant documents whose words in common with the query all stand behind the cut.
+    With --encoder by its tokens, else by words for 256 and 512 tokens, a lower bound.
     """
     corpus, limit = subject.need_corpus(), subject.limit
     if not len(corpus):
@@ -336,7 +328,7 @@ def truncation(subject: Subject) -> Iterator[Finding]:
     shares = {by.limit: float(by.cut.mean()) for by in cuts}
     numbers = [(f"cut at {tokens}", share) for tokens, share in shares.items()]
     cut_shares = ", ".join(
-        f"{rounding.share(share)} by one of {tokens} tokens" for tokens, share in shares.items()
+        f"{rounding.percent(share)} by one of {tokens} tokens" for tokens, share in shares.items()
     )
     losses, lost_any = "", False
     if subject.parts >= {"queries", "qrels"}:

@@ -14,5 +14,5 @@ __all__ = ["entry", "main"]
 
 
 def entry() -> None:
-    """The console script."""
+    """Run the command `weir`, as its console script does."""
     sys.exit(main())

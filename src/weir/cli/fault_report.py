@@ -1,4 +1,4 @@
-"""The report of an unexpected error: a short file for whoever mends Weir, without what a user keeps secret."""
+"""The report of an unexpected error: a short file for Weir's maintainers, without a user's secrets."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from weir.files.masks import without_secrets
 from weir.settings import settings
 
 REPORTS = 20
-"""Reports that stay; older ones are removed."""
+"""Number of reports kept; older ones are removed."""
 REPORT_CHARACTERS = 32_768
-"""Of a traceback at most; of a longer one the middle is left out."""
+"""Most characters of a traceback; a longer one loses its middle."""
 MESSAGE_CHARACTERS = 2_000
-"""Of what one error says."""
+"""Most characters of an error's message."""
 VALUE_CHARACTERS = 4
-"""Length from which an argument is masked where an error repeats it."""
+"""Length from which an argument is masked if an error repeats it."""
 LIKE_A_KEY = re.compile(
     r"(?P<before>\b(?:Bearer|Basic) +|://(?=[^/\s]*@)|\b[\w-]*(?:key|token|secret|password)\w*[\"']? ?[=:] ?[\"']?)"
     r"[^\s@\"',;)]+|\b(?:sk|pk|hf|gh[a-z]|xox[a-z])[-_][\w-]{6,}|\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[\w-]{24,}",
     re.IGNORECASE,
 )
-"""Keys by their looks: behind a word that announces one, by the prefix of a provider, or letters and digits mixed."""
+"""Texts that look like keys: after a word that announces a key, with a provider's prefix, or letters and
+digits mixed.
+"""
 HOW_TO_SEND = """\
 How to send this report: read it, then attach it to an issue of the project from which you have Weir (SECURITY.md, where
 it concerns security). It names the command and its options, versions, and places in the code. Values of options, what
@@ -38,11 +40,12 @@ was typed, and what looks like a key are left out.
 
 
 def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
-    """Write the report of an error and return its path; the newest REPORTS stay.
+    """Write the report of an error and return its path; only the newest REPORTS are kept.
 
-    command: such as "data fetch"; arguments: what was typed, of which the names of known options are written, and all
-    else is masked where the error repeats it. Raises StoreError where it cannot be written, and BadValue for settings
-    that cannot be read.
+    command: such as "data fetch".
+    arguments: names of known options are written, everything else is masked.
+
+    Raises StoreError if it cannot be written, BadValue for settings that cannot be read.
     """
     from importlib.metadata import version  # reading the installed metadata takes 20 ms
 
@@ -50,7 +53,7 @@ def write_report(error: BaseException, command: str, arguments: Sequence[str], k
     options = [option for option, _, _ in pairs if option in known]
     values = {value if option in known else option + mark + value for option, mark, value in pairs}
     values -= {"", *options, *command.split()}
-    text = without_secrets("\n".join(_trace(error, values)))
+    text = without_secrets("\n".join(_masked_trace(error, values)))
     if len(home := str(Path.home())) > 1:
         text = text.replace(home, "~")
     half = REPORT_CHARACTERS // 2
@@ -74,12 +77,11 @@ def write_report(error: BaseException, command: str, arguments: Sequence[str], k
     return path
 
 
-def _trace(error: BaseException, values: Iterable[str]) -> Iterator[str]:
-    """The places in the code, without its text, which may be a user's; what each error says, masked."""
+def _masked_trace(error: BaseException, values: Iterable[str]) -> Iterator[str]:
     typed = {form for value in values for form in (value, repr(value)[1:-1]) if len(form) >= VALUE_CHARACTERS}
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:
-        yield from _trace(cause, values)
+        yield from _masked_trace(cause, values)
         yield "which led to"
     frames = (
         f"  {f.filename}, line {f.lineno}, in {f.name}" for f in traceback.extract_tb(error.__traceback__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import re
@@ -13,18 +14,29 @@ import warnings
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from weir.cli.terminal import outputs_are_read, protected_output, show_raw
-from weir.errors import NameNote, PluginError, ServiceError, StoreWarning, UnknownName, WeirError, printable
+from weir.cli.terminal import as_options, outputs_are_read, protected_output, show_raw
+from weir.errors import (
+    NameNote,
+    PluginError,
+    ServiceError,
+    StoreWarning,
+    UnknownName,
+    WeirError,
+    nearest_names,
+    printable,
+)
 from weir.settings import NO_MEMORY
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-    from types import ModuleType
 
 # Section -> command -> first sentence of its help. `load_command` imports a command when it is called; spelling the
 # sentence out here keeps `weir --help` from importing anything, and a test compares both.
@@ -34,7 +46,6 @@ TOP = {
         "eval": "Score rankings against judgments.",
         "compare": "Compare systems, with significance tests.",
         "audit": "Report what is wrong with collections, judgments and runs.",
-        "judge": "Label documents with a language model, and report its agreement.",
         "results": "Show the scores in a folder written by weir run.",
     },
     "Explain, decide, check": {
@@ -42,7 +53,6 @@ TOP = {
         "why": "Explain a difference.",
         "gate": "Fail on a regression.",
         "power": "Report detectable effects.",
-        "report": "Write a report.",
         "fuse": "Fuse rankings into one.",
         "plan": "Estimate time and cost.",
         "verify": "Check a results folder.",
@@ -52,20 +62,11 @@ TOP = {
 SUBCOMMANDS = {
     "data": {
         "fetch": "Download collections, verify them, and prepare them.",
-        "import": "Import files of other tools and golden sets as a collection.",
         "convert": "Convert rankings or judgments between formats.",
-        "export": "Write results as MTEB, the Hugging Face hub or ir_metadata keep them.",
         "stats": "Describe collections: sizes, judgments, duplicates, damage.",
         "subset": "Write a small collection, and report how well it ranks systems.",
         "align": "List the benchmark collections that are most like yours.",
         "drop": "Remove the tables and indexes that systems made on a server.",
-    },
-    "labels": {
-        "pool": "Write a sheet of the documents to judge next.",
-        "agree": "Report how well labels of people, or of models, agree.",
-        "estimate": "Estimate scores from few human judgments and many of a model.",
-        "holes": "Report how many unjudged documents are relevant.",
-        "relabel": "Score every system again with new judgments.",
     },
     "list": {
         "systems": "List the systems and their presets with every setting.",
@@ -73,58 +74,25 @@ SUBCOMMANDS = {
         "measures": "List the measures, their settings and their sources.",
         "datasets": "List the collections of the catalogue.",
     },
-    "submit": {
-        "pack": "Pack results for a leaderboard or a reviewer.",
-        "verify": "Verify a pack by computing its scores again.",
-        "leaderboard": "Write a leaderboard of packs as a static site.",
-    },
     "study": {
-        "reranking": "Report what re-rankers changed, from run files alone.",
-        "sensitivity": "Report what re-ranking by a language model depends on.",
         "threshold": "Choose the score below which a system should not answer.",
-        "llm": "Show the prompts and answers of language models.",
-        "conform": "Test a tool with the golden vectors.",
         "efficiency": "Report speed and memory.",
         "reproduce": "Check published scores.",
-        "cite": "Write the citations of results as BibTeX.",
-        "adapt": "Train an encoder on a collection.",
     },
 }
 GROUPS = {
     "data": "Fetch, import, convert, export, describe, sample.",
-    "labels": "Choose what to judge, and measure labels.",
     "list": "List systems, models, measures, datasets.",
-    "submit": "Pack results, verify packs, write a leaderboard.",
     "study": "Study re-rankers, models, costs, published scores.",
 }
 COMMANDS = {name: sentence for section in TOP.values() for name, sentence in section.items()} | {
     f"{group} {name}": sentence for group, names in SUBCOMMANDS.items() for name, sentence in names.items()
 }
-"""What each command does, by what is typed behind `weir`."""
-FORMER = {
-    name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names if group != "submit"
-} | {"warm": "doctor --compile", "leaderboard": "submit leaderboard"}
-"""Other names of commands: former ones, and leaderboard alone; a line says the one that the help shows."""
-FORMER_OPTIONS = {
-    "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
-    "fuse": {"--output": "--out"},
-    "run": {"--output": "--out"},
-    "gate": {"--confidence": "--level"},
-    "plan": {"--stages": "--only-stages"},
-    "study reproduce": {"--as": "--published"},
-    "data import": {"--output": "--out"},
-    "data export": {"--model": "--mteb-name"},
-    "labels agree": {"--word": "--label-grade", "--by-query": "--per-query"},
-    "labels holes": {"--human": "--human-labels", "--model": "--model-labels"},
-    "study reranking": {"--step": "--window-step"},
-    "study sensitivity": {"--output": "--out"},
-    "study threshold": {"--confidence": "--abstention"},
-}
-"""Former spellings of options, by command; they still work. One spelling means the same in every command."""
+"""A sentence on each command of the core, by its words after `weir`; plug-ins add theirs as entry points."""
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
 NO_ROOM = re.compile("load shared object|failed to map segment|PanicException")
-"""How errors look that a limit of addresses may cause, and something else too."""
+"""Errors that usually mean that `ulimit -v` is too small."""
 
 
 def _raw(context: click.Context, _: click.Parameter, raw: bool) -> None:
@@ -137,81 +105,92 @@ RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, h
 
 
 def plugin_commands() -> dict[str, EntryPoint]:
-    """The commands of plug-ins, entry points in the group `weir.commands`, by their whole names; none is imported."""
+    """Return the entry points in the group `weir.commands` by their full names, without importing them."""
     from importlib.metadata import entry_points  # reading the installed metadata takes 20 ms
 
     return {point.name: point for point in entry_points(group="weir.commands")}
 
 
 def other_commands(group: str = "") -> dict[str, str]:
-    """The words that other distributions add to a group, or to the outermost for "", and whose commands they are.
+    """Return the words that plug-ins add to a group, or to the top level for "", each with a sentence.
 
-    A command in a group that Weir does not have brings that group along.
+    A command in a group that the core lacks adds that group.
     """
     start, words = f"{group} " if group else "", dict[str, str]()
     for path, point in sorted(plugin_commands().items()):
         word, _, deeper = path.removeprefix(start).partition(" ")
         if path.startswith(start) and path not in COMMANDS and start + word not in GROUPS:
-            words[word] = f"{'Commands' if deeper else 'Command'} of {_owner(point)}."
+            module, _, function = point.value.partition(":")
+            words[word] = _sentence(
+                module.rpartition(".")[0] if deeper else module, "" if deeper else function
+            )
+            if not words[word]:
+                words[word] = f"{'Commands' if deeper else 'Command'} of {_owner(point)}."
+            elif _owner(point) != "weir-ir":
+                words[word] += f" ({_owner(point)})"
     return words
+
+
+def _sentence(module: str, function: str) -> str:
+    try:
+        spec = find_spec(module)
+        tree = ast.parse(Path((spec and spec.origin) or "").read_bytes())
+    except Exception:  # noqa: BLE001  the code is anybody's, and this only a line of help
+        return ""
+    places: list[ast.Module | ast.FunctionDef] = [] if function else [tree]
+    places += [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == function]
+    return ((ast.get_docstring(places[0]) if places else None) or "").split("\n")[0]
+
+
+def all_commands() -> dict[str, str]:
+    """Return {name: sentence} of every installed command, the core's before those from plug-ins."""
+    groups = {path.rpartition(" ")[0] for path in plugin_commands()}
+    words = {group: other_commands(group) for group in groups}
+    return COMMANDS | {
+        path: words[group][word]
+        for path in sorted(plugin_commands())
+        for group, _, word in [path.rpartition(" ")]
+        if path not in COMMANDS
+    }
+
+
+def _is_plugin_word(path: str) -> bool:
+    return any(one == path or one.startswith(f"{path} ") for one in plugin_commands())
 
 
 def _owner(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value
 
 
-def _files(name: str) -> tuple[ModuleType, ...]:
-    """The files with the commands of a group, or with a command, imported; plug-ins bring the others."""
-    if name in ("run", "plan", "results", "verify"):
-        from weir.cli import running
+_FILES = {
+    "running": ("run", "plan", "results", "verify", "study"),
+    "scoring": ("eval", "fuse"),
+    "comparing": ("compare", "diff", "why", "gate", "power"),
+    "auditing": ("audit",),
+    "listing": ("list", "doctor"),
+    "data": ("data",),
+    "studies": ("study",),
+}
+"""The core's files with commands, and the commands and groups that they define."""
 
-        return (running,)
-    if name in ("eval", "fuse"):
-        from weir.cli import scoring
 
-        return (scoring,)
-    if name in ("compare", "diff", "why", "gate", "power"):
-        from weir.cli import comparing
-
-        return (comparing,)
-    if name in ("judge", "audit"):
-        from weir.cli import judging
-
-        return (judging,)
-    if name in ("list", "doctor"):
-        from weir.cli import listing
-
-        return (listing,)
-    if name == "data":
-        from weir.cli import data
-
-        return (data,)
-    if name == "labels":
-        from weir.cli import labels
-
-        return (labels,)
-    if name == "study":
-        from weir.cli import running, studies
-
-        return (studies, running)
-    return ()
+EXTENSIBLE = frozenset({"audit"})
+"""Commands to which slices add options."""
 
 
 def load_command(name: str) -> click.Command:
-    """The command of that name, such as "data fetch"; the file that defines it is imported.
+    """Return the command of a name such as "data fetch", after importing its file.
 
-    Raises PluginError for a command of a plug-in that is not installed or cannot be loaded.
+    Raises UnknownName for an unknown command, PluginError for one of a plug-in that cannot be loaded.
     """
     group, _, word = name.rpartition(" ")
-    for file in _files(group or word):
-        for command in vars(file).values():
+    for file in (file for file, names in _FILES.items() if (group or word) in names):
+        for command in vars(import_module(f"weir.cli.{file}")).values():
             if isinstance(command, click.Command) and command.name == word:
-                return command
+                return _extended(name, command) if name in EXTENSIBLE else command
     point = plugin_commands().get(name)
     if point is None:
-        raise PluginError(
-            f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
-        )
+        raise UnknownName("command", name, [*COMMANDS, *plugin_commands()])
     try:
         loaded: object = point.load()
     except Exception as error:  # the code is anybody's
@@ -222,11 +201,20 @@ def load_command(name: str) -> click.Command:
     return loaded
 
 
+def _extended(name: str, command: click.Command) -> click.Command:
+    """Return a command with the options of slices, which entry points in the group `weir.command_options` add."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="weir.command_options", name=name):
+        command = point.load()(command)
+    return command
+
+
 class _Commands(click.Group):
-    """The commands of a group, each imported when it is called; the outermost has the groups too."""
+    """The commands of a group, each imported when it is called; the top level has the groups too."""
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:  # noqa: ANN401  Click's own arguments
-        """As Click makes it; prefix: what stands before its commands, the name of the group, "" of the outermost."""
+        """Take Click's arguments; `prefix` is the name of the group, "" at the top level."""
         super().__init__(name, **settings)
         self.prefix = name if name is not None and name != "weir" else ""
 
@@ -241,7 +229,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = f"{self.prefix} {cmd_name}".strip()
         if name not in COMMANDS and name not in plugin_commands():
-            sentence = GROUPS.get(name) or other_commands(self.prefix).get(cmd_name)
+            sentence = GROUPS.get(name) or (
+                _is_plugin_word(name) and other_commands(self.prefix).get(cmd_name)
+            )
             return None if not sentence else _Commands(name, help=sentence, invoke_without_command=True,
                                           context_settings=SETTINGS, callback=_show_help)  # fmt: skip
         command = copy(load_command(name))  # so that the module's own is not changed by being called
@@ -253,30 +243,17 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, *rest = args
         path = f"{self.prefix} {name}".strip()
-        if not self.prefix and name in FORMER and name not in other_commands():
-            if not ctx.resilient_parsing:
-                print(f"note: weir {name} is now weir {FORMER[name]}", file=sys.stderr)
-            name, *options = FORMER[name].split()
-            path, rest = name, [*options, *rest]
-        elif (
+        if (
             path not in COMMANDS and path not in GROUPS and name[:1] != "-"
-            and not ctx.resilient_parsing and name not in other_commands(self.prefix)
+            and not ctx.resilient_parsing and not _is_plugin_word(path)
         ):  # fmt: skip
-            from difflib import get_close_matches
-
             known = sorted(
                 {*COMMANDS, *plugin_commands()}, key=lambda path: -path.count(" ")
             )  # the shortest last
-            words = {command.split()[-1]: command for command in known} | {g: g for g in GROUPS} | FORMER
-            nearest = get_close_matches(name.lower(), words, n=1, cutoff=0.6)
-            raise UnknownName("command", path, known, words[nearest[0]] if nearest else None)
-        spellings = FORMER_OPTIONS.get(path, {})
-        for place, word in enumerate(rest):
-            option, equals, value = word.partition("=")
-            if option in spellings:
-                rest[place] = spellings[option] + equals + value
-                if not ctx.resilient_parsing:
-                    print(f"note: {option} is now {spellings[option]}", file=sys.stderr)
+            words = {command.split()[-1]: command for command in known} | {g: g for g in GROUPS}
+            words |= {path.split()[0]: path.split()[0] for path in plugin_commands()}
+            near = nearest_names(name, words, 1)
+            raise UnknownName("command", path, known, words[near[0]] if near else None)
         return super().resolve_command(ctx, [name, *rest])
 
     def invoke(self, ctx: click.Context) -> object:
@@ -301,18 +278,13 @@ class _Commands(click.Group):
         ]
         for section, commands in TOP.items():
             cells = [f"  {name:11}{sentence}" for name, sentence in commands.items()]
-            half = len(cells) if section == "Start here" else (len(cells) + 1) // 2
-            pairs = zip_longest(cells[:half], cells[half:], fillvalue="")
-            lines += [section, *(f"{left:39} {right}".rstrip() for left, right in pairs)]
+            lines += [section, *(cells if section == "Start here" else _two_columns(cells))]
         lines.append("Groups (weir data --help lists the commands of data)")
         lines += [f"  {name:11}{sentence}" for name, sentence in GROUPS.items()]
         if others := other_commands():
-            lines.append("Of other distributions")
-            lines += [f"  {name:11}{sentence}" for name, sentence in others.items()]
-        lines += [
-            "Options",
-            "  --version  Show the version.            --raw  Write control characters as is.",
-        ]
+            lines.append("Plug-ins")
+            lines += _two_columns([f"  {name:11}{sentence}" for name, sentence in others.items()])
+        lines.append("Options    --version  Show the version.   --raw  Write control characters as is.")
         formatter.write("\n".join(lines) + "\n")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -321,15 +293,23 @@ class _Commands(click.Group):
             formatter.write_dl(list(commands.items()))
 
 
+def _two_columns(cells: list[str]) -> list[str]:
+    narrow = [cell for cell in cells if len(cell) < 40]
+    half = (len(narrow) + 1) // 2
+    pairs = zip_longest(narrow[:half], narrow[half:], fillvalue="")
+    return [cell for cell in cells if len(cell) >= 40] + [
+        f"{left:39} {right}".rstrip() for left, right in pairs
+    ]
+
+
 def _show_help() -> None:
-    """Print the help of a group that is called alone."""
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "color": True}
-"""Click takes colours out of what it prints into a pipe, also out of identifiers, which are escaped instead."""
+""""color": True keeps Click from removing colour codes in pipes, also out of identifiers, where Weir escapes them."""
 
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings=SETTINGS)
@@ -347,26 +327,27 @@ def weir() -> None:
 
 
 class _Terminated(BaseException):
-    """The process was asked to end (SIGTERM); what is half-written is taken away on the way out."""
+    """The process was asked to end (SIGTERM); half-written files are removed."""
 
 
 INTERNAL, SHORTAGE = 70, 71
-"""Exit codes: an error that nobody expected (EX_SOFTWARE), and memory that the system does not give (EX_OSERR)."""
+"""Exit codes: an unexpected error (EX_SOFTWARE), and lack of memory (EX_OSERR)."""
 
 
 class _Unread(BaseException):
-    """Nobody reads the output any more."""
+    """Raised when the reader of the output, such as `head`, has closed it."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit code.
+    """Run the command line and return the exit code.
 
-    0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 70 for what nobody expected, with the
-    name of a report; 71 where memory ran out; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows tracebacks.
+    0 for success; 1 if a command says so, as weir gate does; 2 for bad input; 70 for an unexpected error, with the
+    name of a report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows
+    tracebacks.
     """
     takes_signals = threading.current_thread() is threading.main_thread()  # Python's rule
     with protected_output(), warnings.catch_warnings():
-        warnings.showwarning = partial(_warned, set[str]())
+        warnings.showwarning = partial(_print_warning, set[str]())
         warnings.simplefilter("always", StoreWarning)
         ended = list[
             int
@@ -384,9 +365,11 @@ def main(arguments: list[str] | None = None) -> int:
         except click.exceptions.Exit as stop:
             return stop.exit_code
         except BaseException as error:  # noqa: BLE001  the last place where it can become a line
+            if isinstance(error, SystemExit) and "_WEIR_COMPLETE" in os.environ:
+                return 0  # Click exits once it has answered a shell
             if ended or isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
                 how, code = ("terminated", 143) if ended else ("interrupted", 130)
-                _complain(f"\nweir: {how}; finished work is kept, run the same command to resume")
+                _print_error(f"\nweir: {how}; finished work is kept, run the same command to resume")
                 return code
             if isinstance(error, (_Unread, BrokenPipeError)):
                 # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
@@ -394,10 +377,10 @@ def main(arguments: list[str] | None = None) -> int:
                     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
             if os.environ.get("WEIR_DEBUG"):
-                _complain(traceback.format_exc().rstrip("\n"))
-            message, code = _ending(error, sys.argv[1:] if arguments is None else arguments)
+                _print_error(traceback.format_exc().rstrip("\n"))
+            message, code = _error_line_and_code(error, sys.argv[1:] if arguments is None else arguments)
             line = printable(" ".join(message.split()))
-            _complain("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."))
+            _print_error("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."))
         finally:
             threading.excepthook = hook
             if takes_signals:
@@ -405,35 +388,38 @@ def main(arguments: list[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
 
 
-def _complain(line: str) -> None:
-    """Print a line on standard error, where anybody reads it."""
+def _print_error(line: str) -> None:
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
 
 
 def _terminate(ended: list[int], number: int, _: object) -> None:
-    """Note a signal, and end with it."""
     ended.append(number)
     raise _Terminated
 
 
-def _warned(said: set[str], message: Warning | str, *_: object, **__: object) -> None:
-    """A warning as one line, once, without the place in the code that gave it; of stores, each time."""
-    line = f"{'note' if isinstance(message, NameNote) else 'warning'}: {printable(str(message))}"
+def _print_warning(said: set[str], message: Warning | str, *_: object, **__: object) -> None:
+    line = f"{'note' if isinstance(message, NameNote) else 'warning'}: {printable(as_options(str(message)))}"
     if line not in said or isinstance(message, StoreWarning):
         print(line, file=sys.stderr)
     said.add(line)
 
 
-def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
-    """What an error says in one line, and the exit code; of an unexpected one a report is written."""
+def _error_line_and_code(error: BaseException, arguments: list[str]) -> tuple[str, int]:
+    command = _command_of(arguments)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return _usage_fault(error, error.ctx, arguments), 2
     if isinstance(error, click.ClickException):
         return error.format_message(), 2
-    if isinstance(error, WeirError):
-        return str(error), 2
-    command = _command_of(arguments)
+    if isinstance(error, WeirError) and not isinstance(
+        error, (TypeError, AttributeError)
+    ):  # which are bugs here
+        message = str(error)
+        with suppress(PluginError):  # of a command that cannot be loaded, which then is the error
+            message = as_options(message, load_command(command) if command else None)
+        return message, 2
     doing = f"{command}: " if command else ""
-    if lacking := _lacking(error):
+    if lacking := _lacking_resource(error):
         return (
             f"{doing}{lacking}; finished work is kept; let it take less (--max-ram or WEIR_MAX_RAM, "
             "such as 2G), run fewer threads (WEIR_THREADS), or raise the limit (ulimit -v, that of a container)"
@@ -462,8 +448,63 @@ def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
     )
 
 
-def _lacking(error: BaseException | None) -> str:
-    """What the system did not give, in words; "" where the error, and what led to it, say something else."""
+def _usage_fault(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
+    from weir.api.given import is_results_folder, two_folders
+
+    folders = [argument for argument in arguments if is_results_folder(argument)]
+    if type(error) is click.UsageError and len(folders) > 1:
+        return two_folders(*folders[:2])
+    if type(error) is click.UsageError or isinstance(error, click.MissingParameter):
+        shown = corrected(error, context, arguments) or example(context)
+        if shown == context.command_path and not error.message.startswith("Got unexpected"):
+            return error.format_message()  # a command alone is no example of how its options go together
+        return f"{error.format_message().rstrip('.')}; such as {shown}"
+    return error.format_message()
+
+
+def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
+    """Return the call with options added before words that lack them; "" if no option of the command takes one."""
+    import shlex
+
+    from weir.cli.options import option_of
+
+    named = [p.name for p in context.command.params if isinstance(p, click.Argument)]
+    given = [
+        str(v) for n, v in context.params.items() if n in named and isinstance(v, Path) and not v.exists()
+    ]
+    found = re.search(r"\((.*)\)$", error.message)
+    strays = [*given, *(found[1].split(" ") if found else ())]
+    options = {word: option_of(word, context.command) for word in strays}
+    if not found or not all(options.values()):
+        return ""
+    pieces = [word for one in arguments for word in (options.get(one, ""), shlex.quote(one)) if word]
+    return " ".join(["weir", *pieces])
+
+
+_EXAMPLES = {
+    "QRELS": "qrels.tsv", "RUN": "run.trec", "RUN...": "run.trec", "RUNS...": "a.trec b.trec", "METHOD": "rrf",
+    "PATHS...": "results/", "[QRELS] FIRST SECOND": "qrels.tsv a.trec b.trec", "FIRST": "a.trec", "SECOND": "b.trec",
+    "RESULTS...": "results/scifact/bm25-fa19b4d424", "[QRELS] BASELINE CANDIDATE": "baseline.tsv results/",
+    "NAMES...": "scifact", "DATASET": "scifact", "IN": "run.trec", "OUT": "run.parquet", "SYSTEM": "bm25",
+    "FILES...": "golden.jsonl", "TARGETS...": "results/", "HUMAN": "people.tsv", "MODEL": "model.tsv",
+    "LABELS": "people.tsv", "JUDGED": "judged.tsv", "RERANKED...": "again.trec", "FOLDER": "results/",
+    "FILE": "mine.zip", "{crops|genq|pairs}": "pairs", "--to": "mteb", "--docs": "1000", "--dataset": "scifact",
+    "--out": "out", "--output": "out",
+}  # fmt: skip
+"""Example values of an argument, by its name in the usage, and of a required option."""
+
+
+def example(context: click.Context) -> str:
+    """Return a call of a command with the arguments and options that it requires."""
+    command = context.command
+    required = [p for p in command.params if isinstance(p, click.Option) and p.required]
+    pieces = [_EXAMPLES.get(p, p) for p in command.collect_usage_pieces(context) if p in _EXAMPLES]
+    options = [f"{option.opts[0]} {_EXAMPLES[option.opts[-1]]}" for option in required]
+    return " ".join([context.command_path, *pieces, *options])
+
+
+def _lacking_resource(error: BaseException | None) -> str:
+    """Return a sentence on a resource that the system refused (memory, threads); "" for other errors and causes."""
     text, shortage = str(error), "there is not enough memory"
     if error is None:
         return ""
@@ -480,13 +521,11 @@ def _lacking(error: BaseException | None) -> str:
 
             if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
                 return shortage
-    return _lacking(error.__cause__ or error.__context__)
+    return _lacking_resource(error.__cause__ or error.__context__)
 
 
 def _command_of(arguments: list[str]) -> str:
-    """The command that was typed, such as "data fetch"; "" where it is none."""
     words = [word for word in arguments if word[:1] != "-"][:2]
-    words[:1] = FORMER.get(words[0], words[0]).split() if words else []
     names = (" ".join(words[:2]), *words[:1])
     own = next((name for name in names if name in COMMANDS), "")
     return own or next((name for name in names if name in plugin_commands()), "")

@@ -1,32 +1,39 @@
-"""Options that commands share, what the shell offers for them, and how rows are chosen and shown."""
+"""Options of commands, derived from the functions that take their values, or shared; and their shell completion."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import ast
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 from click import Context, Parameter, option
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from weir.cli.terminal import give_output_to_file, say_notes
-from weir.errors import BadValue
+import weir
+from weir import datasets
+from weir.cli.declared import Setting, settings_of
+from weir.cli.terminal import give_output_to_file
+from weir.errors import BadValue, WeirError
 from weir.files.atomic import is_standard_output
 from weir.files.paths import STANDARD_OUTPUT, path_of, refuse_empty
-
-if TYPE_CHECKING:
-    from weir.core.scores import Row, Scores
-    from weir.datasets.load import Dataset
-
+from weir.settings import in_environment, size_of
 
 F = TypeVar("F", bound=Callable[..., object])
+Given: TypeAlias = dict[str, Any]
+"""{parameter: value} of the options that were typed; functions know the defaults of the others."""
 
 CUTS = ("@10", "@100")
 
 
 class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A path or a name as somebody wrote it; an empty one is refused, and the message names the option."""
+    """A path or a name; an empty one is refused, in a message that names the option."""
 
     name = "path"
 
@@ -34,14 +41,12 @@ class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
         self.read, self.name = read, kind
 
     def convert(self, value: object, param: Parameter | None, ctx: Context | None) -> object:
-        """What the text means; values that are no text are defaults, and stay."""
         try:
             return self.read(value) if isinstance(value, str) else value
         except BadValue as error:
             raise BadValue(f"{param.get_error_hint(ctx)}: {error}" if param and ctx else str(error)) from None
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
-        """The files and folders that it begins."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -67,167 +72,211 @@ def _folder(text: str) -> Path:
 
 
 PATH = _Given(path_of)
-"""What is read."""
+"""A path to read."""
 NAME = _Given(_name, "text")
-"""A collection, judgments or another thing that goes by a name or a path, as it is written."""
+"""The name or path of a collection, judgments or the like."""
 OUTPUT = _Given(_output)
-"""A file that is written; `-` is standard output, and then all else that is shown goes to standard error."""
+"""A file to write; `-` is standard output, and then everything else is shown on standard error."""
 FOLDER = _Given(_folder)
-"""A folder that is written."""
+"""A folder to write."""
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Measures by name, with the usual cut-offs; behind @ the cut-offs."""
-    from weir.measures import MEASURES
-
+    """Complete measures by name, with the usual cut-offs; after @ the cut-offs."""
     if "@" in begun:
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []
-    for name in MEASURES:
-        definition = MEASURES.get(name)
+    for name in weir.measures.MEASURES:
+        definition = weir.measures.MEASURES.get(name)
         names += [name] if definition.cutoff != "required" else []
         names += [f"{name}@10"] if definition.cutoff is not None else []
     return _items(names, begun)
 
 
 def system_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Systems by name."""
-    from weir.systems.protocol import SYSTEMS
-
-    return _items(SYSTEMS, begun)
+    """Complete systems by name."""
+    return _items(weir.systems.SYSTEMS, begun)
 
 
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Collections and groups of the catalogue, references, or the folders that a path begins."""
-    from weir.datasets import catalogue
-    from weir.datasets.references import SCHEMES
-
+    """Complete collections and groups of the catalogue, references, or folders."""
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]
-    return _items([*catalogue.groups(), *catalogue.names(), *SCHEMES], begun) or [
-        CompletionItem(begun, type="dir")
-    ]
+    catalogue = datasets.catalogue
+    names = [*catalogue.groups(), *catalogue.collection_names(), *datasets.references.SCHEMES]
+    return _items(names, begun) or [CompletionItem(begun, type="dir")]
 
 
 def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.lower().startswith(begun.lower())]
 
 
-def measures_option(help: str = "A measure such as nDCG@10; repeatable.") -> Callable[[F], F]:
-    """-m as the argument `measures`."""
-    return option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, help=help)
+SPELLED: dict[str, dict[str, Any]] = {
+    "by": {"metavar": "GROUPS",
+           "help": "Groups of queries: prefix:_ or stem:- (the identifier up to the first or last such sign), a file "
+                   "of queries and groups, or a column of the collection."},
+    "collection": {"type": NAME, "shell_complete": dataset_names},
+    "k": {"flags": "-k"},
+    "dataset": {"flags": "-d --dataset", "type": NAME, "shell_complete": dataset_names},
+    "datasets": {"flags": "-d --dataset", "type": NAME, "shell_complete": dataset_names},
+    "labels": {"flags": "--label", "metavar": "NAME=SYSTEM"},
+    "measure": {"flags": "-m --measure", "shell_complete": measure_names},
+    "measures": {"flags": "-m --measure", "shell_complete": measure_names},
+    "noise": {"type": PATH, "metavar": "FILE"},
+    "only": {"flags": "-s --system", "shell_complete": system_names},
+    "self_matches": {"flags": "--drop-self", "flag_value": "drop", "type": str, "default": None, "show_default": False,
+                     "help": "Leave out documents with the identifier of their query (ArguAna, Quora)."},
+    "system": {"flags": "-s --system", "shell_complete": system_names},
+    "systems": {"flags": "-s --system", "shell_complete": system_names},
+}  # fmt: skip
+"""Changes that the command line makes to a parameter of any function: option names, completion, help."""
 
 
-def datasets_option(help: str) -> Callable[[F], F]:
-    """-d as the argument `datasets`."""
-    return option(
-        "-d", "--dataset", "datasets", type=NAME, shell_complete=dataset_names, multiple=True, help=help
-    )
+def options(
+    path: str, names: str, into: str = "given", before: str = "", **exceptions: dict[str, Any]
+) -> Callable[[F], F]:
+    """Return a decorator that adds an option for each of these parameters, and passes their values to the
+    command.
+
+    path: the function or dataclass that declares them, such as "weir.api.comparisons.power".
+    names: its parameters or fields, in the order of the help.
+    into: the argument of the command that gets them, as `Given`.
+    before: begins each help.
+    exceptions: by parameter, arguments of `click.option` that differ on the command line, its names as
+        `flags`.
+    """
+    settings = settings_of(path)
+
+    def decorated(command: Callable[..., object]) -> Callable[..., object]:
+        @wraps(command)
+        def call(**values: object) -> object:
+            source = click.get_current_context().get_parameter_source
+            given = {name: values.pop(f"{into}__{name}") for name in names.split()}
+            typed = {name for name in given if source(f"{into}__{name}") is not ParameterSource.DEFAULT}
+            return command(**values, **{into: {name: given[name] for name in given if name in typed}})
+
+        added: Callable[..., object] = call
+        for name in reversed(names.split()):
+            words = _words(settings[name], set(settings)) | SPELLED.get(name, {}) | exceptions.get(name, {})
+            words["help"] = before + words["help"]
+            flags = words.pop("flags", f"--{name.replace('_', '-')}").split()
+            added = option(*flags, f"{into}__{name}", **words)(added)
+        return added
+
+    return decorated  # type: ignore[return-value]  # of the same arguments but for `into`
 
 
-def systems_option(help: str) -> Callable[[F], F]:
-    """-s as the argument `systems`."""
-    return option("-s", "--system", "systems", shell_complete=system_names, multiple=True, help=help)
+def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
+    def spelled(name: re.Match[str]) -> str:
+        return "--" + name[1].replace("_", "-") if name[1] in parameters else name[1]
+
+    about = re.sub(r"`([^`]+)`", spelled, setting.about.partition("; in Python")[0])
+    about = about[:1].upper() + about[1:]
+    kinds = set(re.findall(r"\w+", setting.type))
+    words: dict[str, Any] = {"help": about, "required": setting.required}
+    words |= {"type": next((kind for kind in (int, float) if kind.__name__ in kinds), str)}
+    words |= {"default": setting.default or None, "show_default": bool(setting.default)}
+    if isinstance(setting.default, (int, float)):  # 0 is a default, too
+        words |= {"default": setting.default, "show_default": "bool" not in kinds}
+    if kinds & {"Sequence", "Iterable", "tuple"}:
+        return words | {"multiple": True, "help": f"{about.rstrip('.')}; repeatable."}
+    if "bool" in kinds:
+        return words | {"is_flag": True, "type": bool}
+    choices = re.search(r"Literal(\[.*?\])", setting.type)
+    return words | {"type": click.Choice(ast.literal_eval(choices[1]))} if choices else words
 
 
-def collection_option(command: F) -> F:
-    """--collection as the argument `collection`: what the runs are of."""
-    return option("--collection", type=NAME, shell_complete=dataset_names,
-        help="The collection of the runs, a name or a path: its rules hold (self-matches, candidates, queries without "
-             "an answer).")(command)  # fmt: skip
+def forms(*names: str) -> Callable[[F], F]:
+    """Return a decorator that adds an option for each form of results, such as --json, as the argument `form`."""
+
+    def decorated(command: F) -> F:
+        for name in reversed(names):
+            command = option(f"--{name}", "form", flag_value=name, help=_FORMS[name])(command)
+        return command
+
+    return decorated
 
 
-def collections_option(command: F) -> F:
-    """--collection as the argument `collections`: what run files are of, or where those of a results folder lie."""
-    return option("--collection", "collections", type=NAME, multiple=True, shell_complete=dataset_names,
-        metavar="[NAME=]COLLECTION",
-        help="Documents, queries and rules of run files: a name or a path. Of a results folder: where a collection "
-             "lies now, if not where it was; repeatable.")(command)  # fmt: skip
-
-
-def fetch_option(command: F) -> F:
-    """--fetch as the argument `fetch`."""
-    return option("--fetch", is_flag=True,
-        help="Let the collections that records of results name be brought here, over the network too; by default "
-             "nothing is asked for and nothing is written.")(command)  # fmt: skip
-
-
-def by_option(command: F) -> F:
-    """--by as the argument `by`."""
-    return option("--by", metavar="GROUPS",
-        help="Groups of queries: prefix:_ or stem:- (the identifier up to the first or last such sign), a file of "
-             "queries and groups, or a column of the collection.")(command)  # fmt: skip
+_FORMS = {
+    "json": "JSON, an object per line, at full precision.",
+    "csv": "Comma-separated values, at full precision.",
+    "latex": "LaTeX tables, for booktabs.",
+    "markdown": "Markdown tables.",
+    "html": "A page of HTML.",
+}
 
 
 def table_options(command: F) -> F:
-    """--json, --csv, --latex, --markdown and --html as the argument `form`, and --long."""
-    kinds = {
-        "json": "One JSON object per line, at full precision.",
-        "csv": "Comma-separated values, at full precision.",
-        "latex": "LaTeX tables, for booktabs.",
-        "markdown": "Markdown tables.",
-        "html": "A page of HTML.",
-    }
+    """Add --json, --csv, --latex, --markdown and --html as the argument `form`, and --long."""
     command = click.option("--long", is_flag=True,
         help="A line for each dataset and system with its intervals, also where a grid would do.")(command)  # fmt: skip
-    for form, what in reversed(kinds.items()):
-        command = click.option(f"--{form}", "form", flag_value=form, help=what)(command)
-    return command
+    return forms(*_FORMS)(command)
 
 
-def label_option(command: F) -> F:
-    """--label as the argument `labels`."""
-    return click.option("--label", "labels", multiple=True, metavar="NAME=SYSTEM",
-        help="What tables call a system; repeatable.")(command)  # fmt: skip
+def option_of(word: str, command: click.Command) -> str:
+    """Return the option that takes such a word: -d, -s or -m by its kind, -o for a new path; "" if none does."""
+
+    def is_measure() -> bool:
+        with suppress(WeirError):
+            return bool(weir.parse_measure(word))
+        return False
+
+    there, name = os.path.exists(word), word.partition(":")[0]  # noqa: PTH110  False for what is no path
+    catalogue = datasets.catalogue
+    takes = {
+        "-d": (there and Path(word).is_dir())
+        or name in catalogue.collection_names()
+        or catalogue.is_group(name),
+        "-s": re.split(r"\W", word, maxsplit=1)[0] in weir.systems.SYSTEMS,
+        "-m": is_measure(),
+        "-o": not there and (word.endswith("/") or Path(word).suffix != ""),
+    }
+    has = {name for parameter in command.params for name in parameter.opts}
+    return next((option for option, fits in takes.items() if fits and option in has), "")
 
 
-def notes_option(command: F) -> F:
-    """--notes as the argument `notes`."""
-    return click.option("--notes", is_flag=True, help="Say more in each note.")(command)
+by_option = option("--by", **SPELLED["by"])
+notes_option = option("--notes", is_flag=True, help="Say more in each note.")
+quiet_option = option("-q", "--quiet", is_flag=True, help="No progress.")
+scorer_option = option("--scorer", type=click.Choice(["birco"]),
+                       help="A benchmark's own figures, beside the scores and why they differ.")  # fmt: skip
 
 
-def scorer_option(command: F) -> F:
-    """--scorer as the argument `scorer`."""
-    return click.option("--scorer", type=click.Choice(["birco"]),
-        help="A benchmark's own figures, beside the scores and why they differ.")(command)  # fmt: skip
+def _call_option(
+    flag: str,
+    variable: str,
+    help: str,
+    metavar: str | None = None,
+    check: Callable[[str], object] = str,
+) -> Callable[[F], F]:
+    def given(context: Context, _: Parameter, value: str | None) -> None:
+        if value is not None:
+            check(value)
+            context.find_root().with_resource(in_environment(variable, value))
+
+    return option(flag, callback=given, expose_value=False, help=help, metavar=metavar)
 
 
-budget_option = click.option(
-    "--budget", help="What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]"
+budget_option = _call_option(
+    "--budget",
+    "WEIR_API_BUDGET",
+    "What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]",
 )
-
-
-def _use_memory(context: click.Context, parameter: click.Parameter, size: str | None) -> None:
-    from weir.settings import use_memory
-
-    if size is not None:
-        use_memory(size)
-
-
-max_ram_option = click.option(
-    "--max-ram", metavar="SIZE", callback=_use_memory, expose_value=False,
-    help="Memory that may be taken, such as 4G.  [default: WEIR_MAX_RAM, else half of what there is]",
-)  # fmt: skip
-price_option = click.option(
-    "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
+device_option = _call_option(
+    "--device",
+    "WEIR_DEVICE",
+    "Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are encoded side "
+    "by side.  [default: a GPU where there is one]",
 )
-
-
-def by_group(
-    dataset: str, scores: Mapping[str, Scores], by: object, collection: Dataset | None = None
-) -> list[Row]:
-    """The rows of each group of queries that `by` names, of scores by system; notes go to standard error.
-
-    Raises as `query_groups`.
-    """
-    from weir.core.scores import GroupedScores, Note, Row
-    from weir.datasets.load import query_groups
-    from weir.stats.score_rows import rows_by_group
-
-    rows, notes = list[Row](), list[Note]()
-    for system, one in scores.items():
-        grouped = GroupedScores.of(one, query_groups(by, one.queries, collection))
-        notes += grouped.notes()
-        rows += rows_by_group(grouped, dataset, system)
-    say_notes(notes)
-    return rows
+max_ram_option = _call_option(
+    "--max-ram",
+    "WEIR_MAX_RAM",
+    "Memory that may be taken, such as 4G.  [default: WEIR_MAX_RAM, else half of what there is]",
+    metavar="SIZE",
+    check=size_of,
+)
+price_option = _call_option(
+    "--price",
+    "WEIR_API_PRICE",
+    "Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]",
+)

@@ -1,70 +1,65 @@
-"""Standard output as whoever reads it may be shown it: its width, its colours, and nothing that moves a cursor.
+"""Standard output as its reader may see it: width, colours, and nothing that moves a cursor.
 
-All that a command prints passes here, whatever writes it: tables, CSV, JSON, lines by query. Control characters and
-marks that turn text around come from data, and are escaped: in a terminal always, in a pipe or a file unless raw data
-is asked for. What Weir writes as data, such as runs and judgments, keeps identifiers byte for byte.
+Everything that a command prints passes through here: tables, CSV, JSON, lines by query. Control characters
+and marks that reorder text come from data, and are escaped: in a terminal always, in a pipe or a file unless
+raw data is asked for. Files of runs and judgments keep identifiers byte for byte.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import re
 import select
+import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+import click
 
 from weir.errors import printable, printable_text
 
 if TYPE_CHECKING:
-    from weir.api.listings import Listing
     from weir.api.result_set import ResultSet
-    from weir.api.rows import Display
     from weir.core.scores import Note
     from weir.core.tables import Table
 
 
 _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
+_PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 class _Shown(io.TextIOBase):
-    """An output that gets lines and printable characters; raw: what is written, as it is.
-
-    of_file: whether standard output belongs to a file that a command writes there, and all else goes elsewhere.
-    """
+    """An output that escapes characters that are not printable, but for line ends."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
-        self.raw = self.of_file = False
+        self.raw = self.of_file = False  # of_file: a command writes a file to standard output
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # a constant
-        """That of all characters: what the output cannot write, it escapes."""
         return "utf-8"
 
     @property
     def buffer(self) -> BinaryIO:
-        """Where bytes go: the scripts of shells by Click, and a file that is written to standard output."""
         return self.out.buffer
 
     def fileno(self) -> int:
-        """The output's own."""
         return self.out.fileno()
 
     def isatty(self) -> bool:
-        """Whether the output is a terminal."""
         return self.out.isatty()
 
     def flush(self) -> None:
-        """Let what was written reach whoever reads it."""
         self.out.flush()
 
     def write(self, text: str) -> int:
-        """Write the text with control characters escaped; raises TypeError for bytes."""
         if not isinstance(text, str):
             raise TypeError(f"found {type(text).__name__}; expected a text")
         out = sys.stderr if self.of_file else self.out
@@ -72,7 +67,6 @@ class _Shown(io.TextIOBase):
         return len(text)
 
     def write_styled(self, text: str) -> None:
-        """Write a text whose colours and weights are Weir's own; all other control characters are escaped."""
         for number, piece in enumerate(_STYLE.split(text)):
             if number % 2:
                 (sys.stderr if self.of_file else self.out).write(piece)
@@ -82,7 +76,7 @@ class _Shown(io.TextIOBase):
 
 @contextmanager
 def protected_output() -> Iterator[None]:
-    """Let standard output, as long as the block, show what it cannot encode and what is not printable as escapes."""
+    """Within the block, escape characters on standard output that cannot be printed or encoded."""
     before = sys.stdout, sys.stderr
     with Path(os.devnull).open("w", encoding="utf-8", newline="\n") as nobody:
         out, sys.stderr = before[0] or nobody, before[1] or nobody  # a stream that was closed is None
@@ -96,7 +90,7 @@ def protected_output() -> Iterator[None]:
 
 
 def outputs_are_read() -> bool:
-    """Whether nobody has closed the other end of standard output or standard error; on Windows never known."""
+    """Return False if the other end of standard output or standard error is closed; always False on Windows."""
     if sys.platform == "win32":
         return False
     ends = select.poll()
@@ -106,92 +100,140 @@ def outputs_are_read() -> bool:
 
 
 def show_raw() -> None:
-    """Write data as it is from here on, where standard output is no terminal."""
+    """Write data unescaped from here on, unless standard output is a terminal."""
     out = sys.stdout
     if isinstance(out, _Shown):
         out.raw = not out.isatty()
 
 
 def give_output_to_file() -> None:
-    """Leave standard output to a file that is written there (`-o -`): what is shown goes to standard error."""
+    """Keep standard output for a file that is written there (`-o -`); tables go to standard error."""
     if isinstance(sys.stdout, _Shown):
         sys.stdout.of_file = True
 
 
+def as_options(message: str, command: click.Command | None = None) -> str:
+    """Return a message with its parameters as options of the command, by default of the one that runs.
+
+    Messages name a parameter in backquotes, as Python passes it: "`by='stem:-'`" becomes "--by stem:-". One that the
+    command does not have stays as it is.
+    """
+    context = click.get_current_context(silent=True)
+    taken = command.params if command is not None else [] if context is None else context.command.params
+    # Options that are derived from a function end in the name of its parameter, after what they belong to.
+    options = {(p.name or "").rpartition("__")[2]: p for p in taken if isinstance(p, click.Option)}
+
+    def typed(parameter: re.Match[str]) -> str:
+        name, value = parameter.groups()
+        if name not in options:
+            return parameter[0]
+        option, flag = options[name], options[name].opts[0]
+        if value is None or option.is_flag:
+            return flag
+        with suppress(ValueError, SyntaxError):  # as with NAME, which stands for a value
+            value = ast.literal_eval(value)
+        several = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
+        words = several if isinstance(several, list) else [several]
+        return " ".join(f"{flag} {shlex.quote(str(word))}" for word in words)
+
+    return _PARAMETER.sub(typed, message)
+
+
 def as_cell(text: str) -> str:
-    """A text as a cell between tabs: it ends neither the cell nor the line, unless raw data was asked for."""
+    """Return a text as a cell between tabs, without tabs and line ends unless raw data was asked for."""
     out = sys.stdout
     return text if isinstance(out, _Shown) and out.raw else printable(text)
 
 
-def output_width() -> int | None:
-    """How many columns tables may take: COLUMNS where that is set, else the terminal's; None, boundless, elsewhere.
-
-    So a pipe or a file gets whole rows, whatever reads them.
-    """
+def _output_width() -> int | None:
+    """Return the width of tables: COLUMNS if set, else the terminal's; None, unbounded, for a pipe or a file."""
     if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     return None
 
 
-def shows_colours() -> bool:
-    """Whether standard output is a terminal that shows colours, and NO_COLOR is not set."""
+def _shows_colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def show(text: str, styled: bool = True) -> None:
-    """Print a text; styled: one of `core.tables`, whose colours are its own, as its cells are printable."""
+    """Print a text unless it is empty; styled: it has colours of its own, and its cells are printable."""
     out = sys.stdout
+    if not text:
+        return
     if styled and isinstance(out, _Shown) and out.isatty():
         out.write_styled(text + "\n")
     else:
         print(text)
 
 
-def show_result(
-    results: ResultSet[Any], form: str | None = None, tables: Sequence[Table] | None = None
+def show_results(
+    results: ResultSet[Any], form: str | None = None, options: Mapping[str, object] | None = None
 ) -> None:
-    """Print results in a form, text by default; tables: others than those of the results, but for json and csv."""
-    form = form or "text"
-    show(results.shown(form, output_width(), shows_colours(), tables), form == "text")
+    """Print results without their notes; arguments as `present`."""
+    shown = results.shown(form or "text", _output_width(), _shows_colours(), options)
+    show(shown if form else as_options(shown), form is None)
 
 
-def show_tables(tables: Sequence[Table]) -> None:
-    """Print tables as text."""
-    from weir.core.tables import written
-
-    show(written(tables, "text", output_width(), shows_colours()))
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 3}
+"""Exit codes by the outcome of results."""
 
 
-def show_listing(listing: Listing, as_json: bool = False) -> None:
-    """Print what there is of something: its tables as text, or a JSON object for each entry."""
-    from weir.core.results import json_lines
+def present(
+    results: ResultSet[Any],
+    form: str | None = None,
+    details: bool = False,
+    options: Mapping[str, object] | None = None,
+) -> int:
+    """Print results, then their notes on standard error; return the exit code.
 
-    if as_json:
-        show(json_lines(listing.records), styled=False)
-    else:
-        show_tables(listing.tables())
+    form: by default text.
+    details: each note has its explanation.
+    options: of the tables, such as {"long": True}.
+    """
+    show_results(results, form, options)
+    notes = [note for note in results.notes() if note not in results.left_out]
+    return tell(notes, results.left_out, details) or EXIT_CODES[results.outcome]
+
+
+def tell(notes: Iterable[Note], left_out: Iterable[Note] = (), details: bool = False) -> int:
+    """Print notes on standard error, then what was left out; return 2 if anything was, else 0."""
+    say_notes(notes, details)
+    refused = list(left_out)
+    for note in refused:
+        say(f"weir: {note.text}")
+    return 2 if refused else 0
+
+
+def show_tables(shown: Sequence[Table]) -> None:
+    """Print the tables on standard output as aligned text."""
+    from weir.core.tables import tables_as_text
+
+    show(tables_as_text(shown, "text", _output_width(), _shows_colours()))
 
 
 def say(line: str) -> None:
-    """Print a line on standard error, whatever identifiers and names of files stand in it."""
-    print(printable(line), file=sys.stderr)
+    """Print a line on standard error, escaped."""
+    print(printable(as_options(line)), file=sys.stderr)
 
 
-def say_left_out(notes: Iterable[Note]) -> None:
-    """Print a line on standard error for each run file that was left out, with which the exit code is 2."""
-    for note in notes:
-        say(f"weir: {note.text}")
+@contextmanager
+def warnings_shown() -> Iterator[list[str]]:
+    """Within the block, show warnings and collect their texts in the yielded list."""
+    shown, show_warning = list[str](), warnings.showwarning
+
+    def keep(message: Warning | str, *place: Any, **more: Any) -> None:  # noqa: ANN401  as Python calls it
+        shown.append(str(message))
+        show_warning(message, *place, **more)
+
+    warnings.showwarning = keep
+    try:
+        yield shown
+    finally:
+        warnings.showwarning = show_warning
 
 
 def say_notes(notes: Iterable[Note], details: bool = False) -> None:
-    """Print each note once on standard error; details: with what explains it."""
+    """Print the notes on standard error, equal ones once; with `details`, each with its explanation."""
     for note in dict.fromkeys(notes):
-        say(note.whole if details else str(note))
-
-
-def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Iterable[str]) -> Display:
-    """The form, for this terminal; raises as `labels_of`."""
-    from weir.api.rows import Display, labels_of
-
-    return Display(form or "text", long, output_width(), shows_colours(), labels_of(labels, systems))
+        say(note.with_details if details else str(note))

@@ -1,73 +1,82 @@
-"""Charts as values: what is drawn, without a library, and how it is written as SVG for a page, a notebook or a paper.
+"""Charts as values, without a drawing library, and their SVG for a page, a notebook or a paper.
 
-A chart knows its numbers and the systems that they are of. A system keeps its colour and its mark in all charts of
-the same systems: number 0 is bm25, which is grey and a diamond. A filled mark says that a difference is separable
-from the baseline. Sources of the rules: docs/decisions/019-report.md.
+A system keeps its colour and mark in all charts. A filled mark: separable from the baseline. Sources of the rules:
+docs/decisions/019-report.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from weir.core.rounding import change, score, short_change, short_score
+from weir.core.colours import INKS, LIGHT, UNCOLOURED
+from weir.core.rounding import change, percent, score, short_change, short_score, typeset
+from weir.core.strings import Float64
 from weir.core.tables import html_escaped
 
 # ----------
-# What is drawn.
+# The kinds of charts.
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its interval, None where it has none.
-
-    system: the number of the system that it is of; filled: whether it is separable from the baseline, or stands for
-    itself; ticks: names and values of what it is the mean of; together: the interval that holds for all comparisons
-    together, drawn as a thin line.
-    """
+    """A value with its interval; `low` and `high` are None if it has none."""
 
     value: float
     low: float | None = None
     high: float | None = None
     system: int = 1
+    """Number of the system, as in `SystemNumbers.number`."""
     filled: bool = True
+    """True if separable from the baseline, or compared with nothing."""
     ticks: tuple[tuple[str, float], ...] = ()
+    """(name, value) of the parts of which `value` is the mean."""
     together: tuple[float, float] | None = None
+    """Simultaneous interval over all comparisons, drawn as a thin line."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A column of intervals under a heading; None where a row has no value. system: its number, None for no mark."""
+    """A column of intervals under a heading; None for a row without a value."""
 
     title: str
     intervals: tuple[Interval | None, ...]
     system: int | None = None
+    """Number of the system in the heading; None for no mark."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Intervals:
-    """Rows of intervals, in one panel or several beside one another.
-
-    axis: what the numbers are; signed: they are differences, drawn about a line at zero; bar: what an interval is;
-    ends: numbers stand at its ends.
-    """
+    """Rows of intervals in one or several panels side by side."""
 
     title: str
     axis: str
+    """Name of the axis."""
     rows: tuple[str, ...]
     panels: tuple[Panel, ...]
     signed: bool = False
+    """True for differences, drawn about a line at zero."""
     bar: str = "95% interval"
+    """Name of the intervals in the key."""
     ends: bool = False
+    """True to print the numbers at both ends of each interval, with a line instead of a mark at its value."""
+    whole: Intervals | None = None
+    """The chart of which this is a part, on the same axis and below names of the same width."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title}>"
 
 
 @dataclass(frozen=True)
 class Point:
-    """A system at two numbers, with an interval upwards; filled as in `Interval`."""
+    """A system at (x, y) with a vertical interval."""
 
     name: str
     x: float
@@ -75,170 +84,135 @@ class Point:
     low: float | None = None
     high: float | None = None
     system: int = 1
+    """As in `Interval`, like `filled`."""
     filled: bool = True
+    named: bool = True
+    """Its name stands beside it; else a number does, which a list below explains."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Points:
-    """Points over a logarithmic axis, and the front of those that no other beats.
-
-    front: numbers of the points on it from left to right, each with whether its step from the one before is separable.
-    """
+    """Points over a logarithmic x axis, with their Pareto front."""
 
     title: str
     x_axis: str
     y_axis: str
     points: tuple[Point, ...]
     front: tuple[tuple[int, bool], ...] = ()
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """A value for each row and column, None for a hole.
-
-    verdicts: of each, better, worse or ""; changes: the differences whose size the tint shows; both are empty where
-    the tint shows the place of a value among all.
+    """(number of the point, whether its step from the one before is separable) of each point on the front, left to
+    right.
     """
+    tested: bool = True
+    """False if nobody tested the steps of the front: it is dotted, and the key says so."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title}>"
+
+
+@dataclass(frozen=True, repr=False)
+class HeatMap:
+    """A value for each row and column; None for a hole."""
 
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     verdicts: tuple[tuple[str, ...], ...] = ()
+    """"better", "worse" or "" of each value; empty if tints show the value itself."""
     changes: tuple[tuple[float | None, ...], ...] = ()
+    """Differences whose size the tint shows; empty as `verdicts`."""
+    percent: bool = False
+    """True for shares, printed in per cent."""
+    whole: HeatMap | None = None
+    """The chart of which this is a part, in the same columns and tints."""
+
+    @property
+    def turned(self) -> HeatMap:
+        """The heat map with rows and columns exchanged."""
+
+        def other(cells: Sequence[Sequence[T]]) -> tuple[tuple[T, ...], ...]:
+            return tuple(zip(*cells, strict=True))
+
+        return replace(
+            self,
+            rows=self.columns,
+            columns=self.rows,
+            values=other(self.values),
+            verdicts=other(self.verdicts),
+            changes=other(self.changes),
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spread:
-    """Several numbers of each row on one line, such as the median and the 95th percentile, over a logarithmic axis.
-
-    parts: what they are, from left to right; systems: the number of each row's system, None for no mark.
-    """
+    """Several numbers of each row on one line, such as median and 95th percentile, over a logarithmic axis."""
 
     title: str
     axis: str
     rows: tuple[str, ...]
     parts: tuple[str, ...]
+    """Names of the numbers, left to right."""
     values: tuple[tuple[float, ...], ...]
     systems: tuple[int | None, ...]
+    """Number of each row's system; None for none."""
+    mark: int = 0
+    """Position in `parts` of the number at which the system's mark stands."""
+    joined: bool = True
+    """True for a line from the first to the last number, False for a dot at each."""
+    whole: Spread | None = None
+    """The chart of which this is a part, on the same axis."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title}>"
 
 
 Chart: TypeAlias = "Intervals | Points | HeatMap | Spread"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """Numbers and short names of the systems of a page, so that one looks the same in all of its charts.
-
-    names: in the order of the experiment; labels: what charts call them; baseline: what others are compared with, ""
-    for none.
-    """
+    """Numbers and short names of the systems of a page, the same in all of its charts."""
 
     names: tuple[str, ...]
+    """In the order of the experiment."""
     labels: tuple[str, ...]
+    """Short names, aligned with `names`."""
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """0 for bm25, else the place among the others by label, from 1, whatever the order and the baseline are.
+        """Return the number of a system's colour and mark: 0 for bm25, others from 1, UNCOLOURED without one.
 
-        Systems beyond the palette share its last.
+        If there are more systems than colours, those with the fewest settings in their labels get one.
         """
+        return self._numbers.get(name, UNCOLOURED)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
         own = [one for one in self.names if one == "bm25" or (one.startswith("bm25(") and ">>" not in one)]
         grey = min(own, key=lambda one: (one != "bm25", one), default=None)
-        others = sorted((one for one in self.names if one != grey), key=self.label)
-        return 0 if name == grey else min([*others, name].index(name) + 1, len(LIGHT))
+        others = [one for one in self.names if one != grey]
+        if len(others) > len(LIGHT):
+            others = sorted(others, key=lambda one: (self.label(one).count("="), self.label(one)))[
+                : len(LIGHT)
+            ]
+        numbers = {one: n for n, one in enumerate(sorted(others, key=self.label), 1)}
+        return numbers if grey is None else {grey: 0, **numbers}
 
     def label(self, name: str) -> str:
-        """The short name of a system."""
-        return dict(zip(self.names, self.labels, strict=True)).get(name, name)
+        """Return the short name of a system, or the name itself if it has none."""
+        return self._labels.get(name, name)
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        return dict(zip(self.names, self.labels, strict=True))
 
 
 # ----------
-# Colours and marks.
-
-LIGHT = [
-    "#3d3dd2",
-    "#d95281",
-    "#a1950c",
-    "#9c76ff",
-    "#519eaf",
-    "#7b0640",
-    "#598549",
-    "#452e77",
-    "#945c01",
-    "#655c8a",
-    "#950914",
-    "#2b7153",
-]
-DARK = [
-    "#81b4ff",
-    "#ea8495",
-    "#f5d84a",
-    "#7b6ff5",
-    "#267590",
-    "#9e5a61",
-    "#c9efa9",
-    "#a38db8",
-    "#b79763",
-    "#e1cfff",
-    "#f05910",
-    "#a3edcd",
-]
-"""Colours of systems 1 to 12 on a light and on a dark page, apart for readers of every colour vision."""
-
-
-def _luminance(ink: str) -> float:
-    parts = [int(ink[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21, as WCAG 2 defines it."""
-    low, high = sorted(map(_luminance, (one, other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _readable(colour: str, paper: str, ink: str) -> str:
-    """The colour with as much ink in it as text on this paper needs for AA."""
-    mixed = [
-        "#" + "".join(
-            f"{round(int(colour[at : at + 2], 16) * (1 - part / 20) + int(ink[at : at + 2], 16) * part / 20):02x}"
-            for at in (1, 3, 5)
-        )
-        for part in range(21)
-    ]  # fmt: skip
-    return next(one for one in mixed if contrast(one, paper) >= 4.6)
-
-
-INKS = {
-    "paper": ("#ffffff", "#15181c"),
-    "ink": ("#1a1e23", "#e8ebee"),
-    "soft": ("#555e68", "#a3adb8"),
-    "axis": ("#8a929b", "#6d7680"),
-    "line": ("#e3e6ea", "#2c3238"),
-    "panel": ("#f4f6f8", "#1d2126"),
-    "link": ("#2450b8", "#8ab4ff"),
-    "s0": ("#434a52", "#c3cad2"),
-    "better": ("#0b6b5c", "#4fc3ad"),
-    "worse": ("#9a4a10", "#e79a5b"),
-    "serious": ("#9b1c1c", "#ff8f85"),
-    **{f"s{n + 1}": pair for n, pair in enumerate(zip(LIGHT, DARK, strict=True))},
-    **{f"better{n}": pair for n, pair in enumerate(zip(["#e2f3ef", "#c3e6de", "#9fd6ca", "#78c4b4"],
-        ["#19332f", "#1b443d", "#1c564c", "#1b695c"], strict=True))},
-    **{f"worse{n}": pair for n, pair in enumerate(zip(["#fbeadb", "#f8dcc3", "#f2c6a0", "#ecb27f"],
-        ["#38281b", "#4a3019", "#5f3a18", "#764617"], strict=True))},
-    **{f"place{n}": pair for n, pair in enumerate(zip(["#eef3fb", "#dbe6f7", "#c2d5f1", "#a5c0e9", "#86a9df"],
-        ["#1b2330", "#1f2c42", "#243757", "#29436d", "#2f5085"], strict=True))},
-}  # fmt: skip
-INKS |= {
-    f"n{n}": (
-        _readable(INKS[f"s{n}"][0], "#ffffff", "#1a1e23"),
-        _readable(INKS[f"s{n}"][1], "#15181c", "#e8ebee"),
-    )
-    for n in range(len(LIGHT) + 1)
-}
-"""Every colour by its name, on a light page and on a dark one; n0, n1 ... are those of names of systems."""
+# Marks.
 
 _MARKS = (
     "M0-6 6 0 0 6-6 0Z",  # bm25's diamond
@@ -254,8 +228,9 @@ _MARKS = (
     "M5.5 0-4.5-5.5v11Z",
     "M-5.5 2.5a5.5 5.5 0 0 1 11 0Z",
     "M-5-5.5h10L1 0l4 5.5h-10L-1 0Z",
+    "M-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0Z",
 )
-"""Outlines of the marks of systems 0 to 12, about the origin."""
+"""Outlines of the marks of systems 0 to 12 and of UNCOLOURED, about the origin."""
 ICONS = {
     "better": "M0-4.6 4.6 3.8h-9.2Z",
     "worse": "M0 4.6 4.6-3.8h-9.2Z",
@@ -268,30 +243,51 @@ TINT_STEPS = (0.1, 0.2, 0.3)
 FONT = "Inter, 'Helvetica Neue', Arial, sans-serif"
 LONGEST_LABEL = 60
 """Characters of a name in a chart."""
-WIDE_PX, MIDDLE_PX, NARROW_PX = 1080, 672, 328
-"""Widths at which a page draws each chart: for screens, for tablets and paper, and for telephones."""
+WIDE_PX, LARGE_PX, MIDDLE_PX, NARROW_PX = 1080, 856, 672, 328
+"""Widths at which a page draws each chart: for screens, for small ones, for tablets and paper, for telephones."""
+MARGIN_PX = 8.0
+"""About the drawing in a file."""
+STRIP_PX, SHEET_PX = 440.0, 880.0
+"""Height of the parts between which a page breaks, and of a figure that fits a sheet of paper with its caption."""
+OTHER_FONT_WIDTH = 1.14
+"""How much wider than Inter the fonts are that stand in for it."""
 WIDTHS_PX = {"page": 672, "column": 320}
 """Widths of figures of a paper: 7 inches and 3.33 inches at 96 pixels an inch."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How elements are painted: by classes, which the style sheet of a page colours, or by attributes of a file."""
+    """How elements are painted: by classes that the page's style sheet colours, or by attributes."""
 
     classes: bool
     size: float = 13.0
+    room: float = 1.0
+    """Room for a text against its width in Inter: more where another font may stand in for it."""
+
+    def width(self, text: str, size: float = 0) -> float:
+        """Return the width of a text in pixels."""
+        return self.room * text_width(text, size or self.size)
+
+    def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
+        """Return names cut by `cuts` to fit a width in pixels."""
+        return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
-        """Attributes of what is filled with a colour."""
+        """Return the attributes of an area filled with a named colour."""
         return f'class="weir-f-{name}"' if self.classes else f'fill="{INKS[name][0]}"'
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
-        """Attributes of a line in a colour."""
+        """Return the attributes of a line in a named colour."""
         ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{INKS[name][0]}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
+    def over(self) -> str:
+        """Return the attributes of texts drawn over lines, which get an outline in the colour of the paper."""
+        edge = f'paint-order="stroke" stroke="{INKS["paper"][0]}" stroke-width="3"'
+        return 'class="weir-over"' if self.classes else edge
+
     def mark(self, name: str, filled: bool) -> str:
-        """Attributes of a mark in a colour, filled or hollow."""
+        """Return the attributes of a filled or hollow mark in a named colour."""
         if self.classes:
             return f'class="{"weir-f" if filled else "weir-h"}-{name}"'
         ink, paper = INKS[name][0], INKS["paper"][0]
@@ -299,8 +295,15 @@ class Look:
         return f'fill="{inside}" stroke="{ink}" stroke-width="1.6"'
 
 
-def css() -> str:
-    """The style sheet of charts: their colours on a light and on a dark page, and on paper."""
+DARK_NOTEBOOKS = ("[data-jp-theme-light=false]", ".vscode-dark", "html[theme=dark]")
+"""What JupyterLab, VS Code and Colab mark dark pages with."""
+
+
+def css(notebook: bool = False) -> str:
+    """Return the style sheet of charts: colours for light and dark pages and for print.
+
+    notebook: for charts within an element of the class weir-figure, dark where the notebook is, whatever the system is.
+    """
     names = [name for name in INKS if not name[-1].isdigit() or name[0] in "nsbwp"]
     light = "".join(f"--weir-{name}:{INKS[name][0]};" for name in names)
     dark = "".join(f"--weir-{name}:{INKS[name][1]};" for name in names)
@@ -315,34 +318,155 @@ def css() -> str:
     grounds = "".join(
         f".weir-t-{n}{{background:var(--weir-{n})}}" for n in names if n[-1].isdigit() and n[0] in "bw"
     )
-    return (
+    themes = (
         f":root{{{light}}}@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
-        f":root[data-theme=dark]{{{dark}}}@media print{{:root:root{{{light}}}}}{rules}{grounds}"
+        f":root[data-theme=dark]{{{dark}}}@media print{{:root:root{{{light}}}}}"
+    )
+    if notebook:
+        where = ",".join(f"{page} .weir-figure" for page in DARK_NOTEBOOKS)
+        themes = (
+            f".weir-figure{{{light}background:var(--weir-paper);color:var(--weir-ink);padding:4px 8px}}"
+            f"{where}{{{dark}}}"
+            f"@media print{{.weir-figure.weir-figure.weir-figure{{{light}}}}}"
+        )
+    return (
+        f"{themes}{rules}{grounds}"
         f".weir-chart{{display:block;font-family:{FONT};max-width:100%;height:auto}}"
+        ".weir-over text{paint-order:stroke;stroke:var(--weir-paper);stroke-width:3px}"
     )
 
 
-def svg(chart: Chart, width: int = WIDE_PX, classes: bool = False, key: bool = False) -> str:
-    """A chart as an SVG element of this width in pixels; classes: painted by `css()` of a page instead of itself.
+def svg(
+    chart: Chart, width: int = WIDE_PX, classes: bool = False, key: bool = False, inter: bool = False
+) -> str:
+    """Return a chart as an SVG element of this width in pixels, with its numbers in words as description.
 
-    It has a title and a description that says its numbers in words. key: say below it what its marks mean.
+    classes: paint by the classes of `css()` instead of by attributes.
+    key: explain the marks below the chart.
+    inter: the page has the font Inter, so that texts are as wide as measured.
     """
-    look = Look(classes, 13 if width > 400 else 12)
-    height, body = _drawn(chart, width, look)
+    look = _look(width, classes, inter)
+    margin = 0.0 if classes else MARGIN_PX
+    inside = width - 2 * margin
+    height, body = _drawn(chart, inside, look)
     if key:
-        more, said = _key(chart, width, look)
+        more, said = _key(chart, inside, look)
         height, body = height + more, f'{body}<g transform="translate(0 {height:.1f})">{said}</g>'
+    height += 2 * margin
     text = html_escaped(description(chart))
     own = 'class="weir-chart"' if classes else f'font-family="{html_escaped(FONT)}"'
     ground = "" if classes else f'<rect width="{width}" height="{height:.0f}" fill="{INKS["paper"][0]}"/>'
+    if margin:
+        body = f'<g transform="translate({margin:g} {margin:g})">{body}</g>'
+    smaller = 1.0 if classes else min(1.0, SHEET_PX / height)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {own} width="{width}" height="{height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {own} width="{width * smaller:g}" height="{height * smaller:.0f}" '
         f'viewBox="0 0 {width} {height:.0f}" font-size="{look.size:g}" role="img">'
         f"<title>{html_escaped(chart.title)}</title><desc>{text}</desc>{ground}{body}</svg>"
     )
 
 
-def _drawn(chart: Chart, width: int, look: Look) -> tuple[float, str]:
+def key_html(chart: Chart) -> str:
+    """Return the explanation of a chart's marks as a paragraph of a page; "" if they need none."""
+    items = "".join(
+        f'<span><svg class="weir-icon" width="22" height="14" viewBox="-1 -7 22 14" aria-hidden="true">{shape}</svg>'
+        f"{html_escaped(words)}</span>"
+        for shape, words in _key_items(chart, Look(True))
+    )
+    return f'<p class="weir-key">{items}</p>' if items else ""
+
+
+def _look(width: int, classes: bool, inter: bool) -> Look:
+    return Look(classes, 13 if width > 400 else 12, 1.0 if inter else OTHER_FONT_WIDTH)
+
+
+def strips(chart: Chart, width: int, inter: bool = True) -> tuple[Chart, ...]:
+    """Return the parts into which a page may break a chart, one below another, with the same axis and headings."""
+    look = _look(width, True, inter)
+    match chart:
+        case Intervals(panels=panels) if panels:
+            beside = _beside(chart, width, look)
+            groups = (panels[at : at + beside] for at in range(0, len(panels), beside))
+            of = (replace(chart, panels=group, whole=chart) for group in groups)
+            parts = [part for one in of for part in _by_rows(one, width, look, STRIP_PX)]
+            return (*(replace(part, axis="") for part in parts[:-1]), parts[-1])
+        case HeatMap(columns=columns):
+            if width < 400:  # of a telephone, which has no pages
+                return (chart,)
+            stacked = _heat_map_plan(chart, width, look).per < len(columns)
+            return _by_rows(chart, width, look, SHEET_PX if stacked else STRIP_PX)
+        case Spread():
+            return _by_rows(chart, width, look, STRIP_PX)
+    return (chart,)
+
+
+def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
+    """Return a chart as charts of this width that each fit a sheet of paper with their key; `Points` is never cut."""
+    look, inside = _look(width, False, False), width - 2 * MARGIN_PX
+    most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
+    match chart:
+        case HeatMap():
+            per = _heat_map_plan(chart, inside, look).per
+            each = per * max(1, int(most // _drawn(_columns(chart, 0, per), inside, look)[0]))
+            groups = (_columns(chart, at, each) for at in range(0, len(chart.columns), each))
+            return tuple(part for group in groups for part in _by_rows(group, inside, look, most))
+        case Intervals(panels=panels) if panels:
+            beside = _beside(chart, inside, look)
+            first = _drawn(replace(chart, panels=panels[:beside], whole=chart), inside, look)[0]
+            each = beside * max(1, int(most // first))
+            of = (
+                replace(chart, panels=panels[at : at + each], whole=chart)
+                for at in range(0, len(panels), each)
+            )
+            return tuple(part for one in of for part in _by_rows(one, inside, look, most))
+        case Spread():
+            return _by_rows(chart, inside, look, most)
+    return (chart,)
+
+
+R = TypeVar("R", Intervals, HeatMap, Spread)
+
+
+def _by_rows(chart: R, width: float, look: Look, most: float) -> tuple[R, ...]:
+    count = len(chart.rows)
+    high, one = (_drawn(_rows(chart, slice(0, n)), width, look)[0] for n in (count, 1))
+    if high <= most or count < 2:
+        return (chart,)
+    each = max(4, int((most - one) * (count - 1) / (high - one)) + 1)
+    each = math.ceil(count / math.ceil(count / each))
+    return tuple(_rows(chart, slice(at, at + each)) for at in range(0, count, each))
+
+
+def _rows(chart: R, part: slice) -> R:
+    axis = part.stop >= len(chart.rows)
+    match chart:
+        case Intervals(whole=whole):
+            panels = tuple(replace(one, intervals=one.intervals[part]) for one in chart.panels)
+            named = chart.axis if axis else ""
+            return replace(chart, rows=chart.rows[part], panels=panels, axis=named, whole=whole or chart)
+        case HeatMap(whole=whole):
+            values, verdicts, changes = chart.values[part], chart.verdicts[part], chart.changes[part]
+            return replace(chart, rows=chart.rows[part], values=values, verdicts=verdicts, changes=changes,
+                           whole=whole or chart)  # fmt: skip
+        case Spread(whole=whole):
+            values, systems = chart.values[part], chart.systems[part]
+            named = chart.axis if axis else ""
+            return replace(chart, rows=chart.rows[part], values=values, systems=systems, axis=named,
+                           whole=whole or chart)  # fmt: skip
+
+
+def _columns(drawn: HeatMap, at: int, count: int) -> HeatMap:
+    turned, part = drawn.turned, slice(at, at + count)
+    return replace(
+        turned,
+        rows=turned.rows[part],
+        values=turned.values[part],
+        verdicts=turned.verdicts[part],
+        changes=turned.changes[part],
+    ).turned
+
+
+def _drawn(chart: Chart, width: float, look: Look) -> tuple[float, str]:
     match chart:
         case Intervals():
             return _intervals(chart, width, look)
@@ -355,36 +479,39 @@ def _drawn(chart: Chart, width: int, look: Look) -> tuple[float, str]:
 
 
 def height(chart: Chart, width: int) -> float:
-    """The height of a chart of this width, in pixels."""
-    return _drawn(chart, width, Look(True, 13 if width > 400 else 12))[0]
+    """Return the height in pixels of a chart of this width."""
+    return _drawn(chart, width, _look(width, True, True))[0]
 
 
 def description(chart: Chart) -> str:
-    """The numbers of a chart in words, for who does not see it."""
+    """Return the numbers of a chart in words, for readers who cannot see it."""
 
-    def shown(one: Interval | Point, value: float, signed: bool = False) -> str:
-        form: Callable[[float], str] = change if signed else score
+    def value_text(one: Interval | Point, value: float, signed: bool = False) -> str:
+        form: Callable[[float], str] = _change if signed else score
         ends = "" if one.low is None or one.high is None else f" [{form(one.low)}, {form(one.high)}]"
         return form(value) + ends
 
     match chart:
         case Intervals():
             parts = [
-                f"{panel.title + ', ' if panel.title else ''}{row} {shown(one, one.value, chart.signed)}"
+                f"{panel.title + ', ' if panel.title else ''}{row} {value_text(one, one.value, chart.signed)}"
                 + ("" if one.filled else " (not separable)")
                 for panel in chart.panels
                 for row, one in zip(chart.rows, panel.intervals, strict=True)
                 if one is not None
             ]
-            return f"{chart.axis}: " + "; ".join(parts)
+            return f"{chart.axis}: " * bool(chart.axis) + "; ".join(parts)
         case Points():
             return f"{chart.y_axis} against {chart.x_axis}: " + "; ".join(
-                f"{one.name} {shown(one, one.y)} at {one.x:.3g}" for one in chart.points
+                f"{one.name} {value_text(one, one.y)} at {one.x:.3g}" for one in chart.points
             )
         case HeatMap():
             rows = zip(chart.rows, chart.values, strict=True)
             return "; ".join(
-                f"{row}: " + ", ".join("none" if v is None else score(v) for v in values)
+                f"{row}: "
+                + ", ".join(
+                    "none" if v is None else percent(v) if chart.percent else score(v) for v in values
+                )
                 for row, values in rows
             )
         case Spread():
@@ -394,19 +521,23 @@ def description(chart: Chart) -> str:
             )
 
 
+def _change(value: float) -> str:
+    return typeset(change(value))
+
+
 # ----------
 # Parts of drawings.
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text in Inter is, in pixels."""
+    """Return the approximate width of a text in Inter, in pixels."""
     narrow = sum(c in "iljtfr.,:;'|![]() " for c in text)
     wide = sum(c in "mwMW@%" or c.isupper() for c in text)
     return size * (0.56 * (len(text) - narrow - wide) + 0.31 * narrow + 0.76 * wide)
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """A text that fits the room in pixels and LONGEST_LABEL, with its middle left out where it does not."""
+    """Return the text, its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters."""
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -417,6 +548,34 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
             else f"{text[: characters - 1 - characters // 3]}…{text[-(characters // 3) :]}"
         )
     return shown
+
+
+def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
+    """Return each name cut to fit a width in pixels; names whose cuts are alike keep the part in which they differ."""
+    shown = {name: cut(name, room, size) for name in names}
+    return shown | _apart(shown, room, size)
+
+
+def _apart(shown: dict[str, str], room: float, size: float) -> dict[str, str]:
+    alike: dict[str, list[str]] = {}
+    for name, text in shown.items():
+        alike.setdefault(text, []).append(name)
+    apart: dict[str, str] = {}
+    for same in alike.values():
+        if len(same) > 1:
+            first, last = min(same), max(same)
+            differ = (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+            begin = max(next(differ, len(first)) - 6, 6)
+            found = {name: _ended(f"{name[:6]}…{name[begin:]}", room, size) for name in same}
+            apart |= found | (_apart(found, room, size) if len(set(found.values())) > 1 else {})
+    return apart
+
+
+def _ended(text: str, room: float, size: float) -> str:
+    shown = text[:LONGEST_LABEL]
+    while len(shown) > 5 and text_width(shown, size) > room:
+        shown = shown[:-1]
+    return shown if shown == text else f"{shown[:-1]}…"
 
 
 def _text(
@@ -440,33 +599,30 @@ def _line(
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look.stroke(ink, width, dash)}/>'
 
 
-def _mark(look: Look, x: float, y: float, system: int, filled: bool = True) -> str:
-    return f'<path transform="translate({x:.1f} {y:.1f})" d="{_MARKS[system]}" {look.mark(f"s{system}", filled)}/>'
+def _mark(look: Look, x: float, y: float, system: int, filled: bool = True, scale: float = 1) -> str:
+    place = f' transform="translate({x:.1f} {y:.1f}){f" scale({scale:g})" * (scale != 1)}"' if x or y else ""
+    return f'<path{place} d="{_MARKS[system]}" {look.mark(f"s{system}", filled)}/>'
 
 
 def mark_svg(system: int, filled: bool = True) -> str:
-    """The mark of a system as an element of a page, beside its name."""
-    inside = _mark(Look(True), 8, 8, system, filled)
-    return (
-        f'<svg class="weir-mark" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">{inside}</svg>'
-    )
+    """Return the mark of a system as an inline element, to stand beside its name; empty for UNCOLOURED."""
+    # No `transform`: Chromium leaves such shapes out of a table header that it repeats on paper.
+    inside = "" if system == UNCOLOURED else _mark(Look(True), 0, 0, system, filled)
+    return f'<svg class="weir-mark" width="16" height="16" viewBox="-8 -8 16 16" aria-hidden="true">{inside}</svg>'
 
 
 def icon_svg(verdict: str) -> str:
-    """The icon of a verdict as an element of a page: better, worse, or "" for not separable."""
+    """Return the icon of a verdict as an inline element; "" is not separable."""
     ink = verdict if verdict in ("better", "worse") else ""
     paint = f'class="weir-f-{ink}"' if ink else 'class="weir-l-soft" fill="none" stroke-width="1.6"'
-    path = f'<path transform="translate(7 7)" d="{ICONS[ink]}" {paint}/>'
+    path = f'<path d="{ICONS[ink]}" {paint}/>'
     return (
-        f'<svg class="weir-icon" width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">{path}</svg>'
+        f'<svg class="weir-icon" width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">{path}</svg>'
     )
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """An interval on an axis of its own row, as an element of a table in a page; None draws the axis, with its name.
-
-    It is as wide as its cell: places are percentages, so that texts and marks keep their sizes.
-    """
+    """Return an interval on its own axis for a table cell, as wide as the cell; None draws the axis and its name."""
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -501,7 +657,7 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers that divide a range: at most so many, and two at least."""
+    """Return at least two and at most `most` round numbers that divide a range; only `low` for an empty range."""
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
@@ -523,7 +679,7 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Powers of ten in a range; with multiples of these where there are few; round numbers where there is none."""
+    """Return at most `most` round numbers for a logarithmic axis; below a factor of four as `ticks`."""
     if high < 4 * low:
         return ticks(low, high, most)
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -534,179 +690,338 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     return values[:: math.ceil(len(values) / most)]
 
 
-def plain(value: float) -> str:
-    """A number of an axis with unequal steps, without needless digits."""
+def plain_number(value: float) -> str:
+    """Return a number of a logarithmic axis as text."""
     return f"{value:,.0f}" if value >= 100 else f"{value:g}"
 
 
-def _intervals(chart: Intervals, width: int, look: Look) -> tuple[float, str]:
-    size = look.size
-    tall = any(one is not None and one.ticks for panel in chart.panels for one in panel.intervals)
-    row = 34.0 if tall else 25.0
-    labels = [cut(name, width * 0.4, size) for name in chart.rows]
+def _axis_texts(
+    look: Look, marks: Sequence[float], at: Callable[[float], float], y: float, shown: Callable[[float], str]
+) -> list[str]:
+    parts, end = list[str](), -math.inf
+    for tick in marks:
+        text = shown(tick)
+        wide = look.width(text, 11.5)
+        if at(tick) - wide / 2 > end:
+            parts.append(_text(look, at(tick), y, text, "soft", "middle", 11.5))
+            end = at(tick) + wide / 2 + 5
+    return parts
+
+
+def _labels(
+    names: Sequence[str], whole: Sequence[str], marked: bool, width: float, look: Look, most: float = 0.4
+) -> _Labels:
+    """Return how rows are named in a chart.
+
+    whole: the names of all parts of the chart.
+    marked: marks stand before names.
+    most: the share of the width that names may take.
+    """
+    before, room = 18.0 * marked, width * most
+    shown = look.cuts(whole, room)
+    if width < 400 and any(text != name for name, text in shown.items()):
+        shown = look.cuts(whole, width - before)
+        return _Labels([shown[name] for name in names], before, 0.0, 17.0)
+    left = max(map(look.width, shown.values()), default=0) + before + (8 if marked else 12)
+    return _Labels([shown[name] for name in names], before, left, 0.0)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    texts: list[str]
+    before: float
+    """X of the names, after marks."""
+    left: float
+    """X of the drawing."""
+    line: float
+    """Height of a line above each row for its label, on a telephone; 0 if labels stand beside rows."""
+
+
+def _labels_of(chart: Intervals, width: float, look: Look) -> _Labels:
     marked = all(panel.system is None for panel in chart.panels)  # then rows are systems, each with its mark
-    left = max((text_width(name, size) for name in labels), default=0) + (26 if marked else 12)
-    value_room, end_room = (12.0 if chart.ends and width < 400 else 58.0), 34.0 * chart.ends
-    beside = max(1, min(len(chart.panels), int((width - left) // (230 + 12 * chart.ends))))
-    beside = math.ceil(len(chart.panels) / -(-len(chart.panels) // beside)) if chart.panels else 1
+    whole = chart.whole or chart
+    most = 0.5 if len(whole.panels) == 1 and width > 400 else 0.4
+    return _labels(chart.rows, whole.rows, marked, width, look, most)
+
+
+def _beside(chart: Intervals, width: float, look: Look) -> int:
+    chart = chart.whole or chart
+    room = width - _labels_of(chart, width, look).left
+    beside = max(1, min(len(chart.panels), int(room // (216 + 12 * chart.ends))))
+    return math.ceil(len(chart.panels) / -(-len(chart.panels) // beside)) if chart.panels else 1
+
+
+def _span(chart: Intervals) -> tuple[float, float]:
+    """Return the ends of an axis; with many panels, simultaneous intervals do not count."""
+    chart = chart.whole or chart
+    few = len(chart.panels) <= FEW_PANELS
     ends: list[float] = [
         v
         for panel in chart.panels
         for one in panel.intervals
         if one is not None
-        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks), *(one.together or ()))
+        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks), *(few * (one.together or ())))
         if v is not None and math.isfinite(v)
-    ] or [0.0, 1.0]
+    ] or [0.0, 1.0]  # fmt: skip
     low, high = min(ends), max(ends)
     low, high = (min(low, 0.0), max(high, 0.0)) if chart.signed else (low, high)
     margin = 0.04 * (high - low) or 0.05
-    low, high = low - margin * (low != 0 or not chart.signed), high + margin
-    room = (width - left) / beside
+    return low - margin * (low != 0 or not chart.signed), high + margin
+
+
+FEW_PANELS, FEW_ROWS = 6, 16
+"""Panels up to which an axis holds all intervals; rows up to which they stand far apart."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A linear axis from pixel `start` to pixel `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return the x of a value, at most 6 pixels beyond the axis."""
+        x = self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
+        return min(max(x, self.start - 6), self.end + 6)
+
+
+def _intervals(chart: Intervals, width: float, look: Look) -> tuple[float, str]:
+    whole = chart.whole or chart
+    tall = any(one is not None and one.ticks for panel in whole.panels for one in panel.intervals)
+    labels = _labels_of(chart, width, look)
+    row = labels.line + ((34.0 if len(whole.rows) <= FEW_ROWS else 26.0) if tall else 25.0)
+    scale = 1.0 if len(whole.panels) <= FEW_PANELS else 0.75
+    left = labels.left
+    valued = width >= 400 or not chart.ends
+    value_room, end_room = 58.0 if valued else 12.0, 34.0 * chart.ends
+    beside, (low, high) = _beside(chart, width, look), _span(chart)
+    gap = 30.0 * (beside > 1)
+    room = (width - left + gap) / beside
+    titles = look.cuts((panel.title for panel in whole.panels), 0.92 * (room - gap - 26))  # bold is wider
     parts, top = list[str](), 0.0
     for start in range(0, len(chart.panels), beside):
         heading = 26.0 if any(panel.title for panel in chart.panels) else 6.0
-        bottom = top + heading + row * len(labels)
+        bottom = top + heading + row * len(labels.texts)
         for n, panel in enumerate(chart.panels[start : start + beside]):
-            x0 = left + n * room + 8 + end_room
-            x1 = left + (n + 1) * room - value_room - 8 - end_room
-
-            def at(value: float, x0: float = x0, x1: float = x1) -> float:
-                return x0 + (x1 - x0) * (value - low) / (high - low)
-
-            if panel.title:
-                at_text = left + n * room + 8
-                if panel.system is not None:
-                    parts.append(_mark(look, at_text + 6, top + 9, panel.system))
-                    at_text += 18
-                parts.append(_text(look, at_text, top + 14, cut(panel.title, room - 30, size), bold=True))
-            marks = ticks(low, high, max(2, int((x1 - x0) // 55)))
-            step = marks[1] - marks[0] if len(marks) > 1 else 0.1
-            for tick in marks:
-                zero = chart.signed and abs(tick) < step / 1e6
-                parts.append(
-                    _line(look, at(tick), top + heading, at(tick), bottom, "axis" if zero else "line")
-                )
-                parts.append(
-                    _text(
-                        look,
-                        at(tick),
-                        bottom + 15,
-                        _tick_text(tick, chart.signed, step),
-                        "soft",
-                        "middle",
-                        11.5,
-                    )
-                )
+            parts += _panel_title(panel, titles[panel.title], left + n * room + 8, top, look)
+            end = left + (n + 1) * room - value_room - gap - end_room
+            axis = _Axis(low, high, left + n * room + 8 + end_room, end)
+            parts += _interval_grid(chart.signed, axis, top + heading, bottom, look)
+            value_end = end + end_room + value_room
             for number, one in enumerate(panel.intervals):
-                y = top + heading + row * (number + 0.5) - (3 if tall else 0)
+                y = top + heading + row * (number + 0.5) + labels.line / 2 - (3 if tall else 0)
                 if one is None:
-                    parts.append(_text(look, x1 + end_room + value_room, y + 4.5, "–", "soft", "end"))
+                    parts.append(_text(look, value_end, y + 4.5, "–", "soft", "end"))
                     continue
-                ink = f"s{one.system}"
-                if one.together is not None:
-                    parts.append(_line(look, at(one.together[0]), y, at(one.together[1]), y, ink))
-                if one.low is not None and one.high is not None:
-                    ends_x = [min(max(at(v), x0 - 6), x1 + 6) for v in (one.low, one.high)]
+                parts += _interval(one, chart.ends, axis, y, scale, look)
+                if valued:
+                    said = short_change(one.value) if chart.signed else short_score(one.value)
                     parts.append(
-                        _line(
-                            look, ends_x[0], y, ends_x[1], y, ink, 2.5 if one.filled or one.together else 1.2
-                        )
+                        _text(look, value_end, y + 4.5, said, "ink" if one.filled else "soft", "end")
                     )
-                    for v, end, anchor in (
-                        (one.low, ends_x[0] - 5, "end"),
-                        (one.high, ends_x[1] + 5, "start"),
-                    ):
-                        if chart.ends:
-                            parts.append(_text(look, end, y + 4, short_score(v), "soft", anchor, 11))
-                parts += [_line(look, at(v), y + 8, at(v), y + 13, ink, 1.1) for _, v in one.ticks]
-                parts.append(_mark(look, at(one.value), y, one.system, one.filled))
-                if value_room < 50:
-                    continue
-                number_text = short_change(one.value) if chart.signed else short_score(one.value)
-                parts.append(
-                    _text(
-                        look,
-                        x1 + end_room + value_room,
-                        y + 4.5,
-                        number_text,
-                        "ink" if one.filled else "soft",
-                        "end",
-                    )
-                )
-        for number, name in enumerate(labels):
-            y = top + heading + row * (number + 0.5)
-            x = 18.0 * marked
-            own = [one for panel in chart.panels if (one := panel.intervals[number]) is not None]
-            if marked and own:
-                parts.append(_mark(look, 7, y, own[0].system))
-            parts.append(_text(look, x, y + 4.5, name))
+        parts += _row_names(chart, labels, top + heading, row, look)
         top = bottom + 26
+    if not chart.axis:
+        return top, "".join(parts)
     parts.append(_text(look, left + 8, top + 8, chart.axis, "soft", size=12))
     return top + 16, "".join(parts)
 
 
-def _points(chart: Points, width: int, look: Look) -> tuple[float, str]:
-    height = max(260.0, min(380.0, width * 0.7), 120.0 + 22 * len(chart.points))
-    left, right, top, bottom = 46.0, width - 16.0, 26.0, height - 44.0
+def _panel_title(panel: Panel, title: str, x: float, top: float, look: Look) -> Iterator[str]:
+    if not panel.title:
+        return
+    if panel.system not in (None, UNCOLOURED):
+        yield _mark(look, x + 6, top + 9, panel.system or 0)
+        x += 18
+    yield _text(look, x, top + 14, title, bold=True)
+
+
+def _interval_grid(signed: bool, axis: _Axis, top: float, bottom: float, look: Look) -> list[str]:
+    marks = ticks(axis.low, axis.high, min(8, max(2, int((axis.end - axis.start) // 55))))
+    step = marks[1] - marks[0] if len(marks) > 1 else 0.1
+    lines = [
+        _line(look, axis.at(tick), top, axis.at(tick), bottom, "axis" if zero else "line")
+        for tick in marks
+        for zero in [signed and abs(tick) < step / 1e6]
+    ]
+    return lines + _axis_texts(
+        look, marks, axis.at, bottom + 15, lambda value: _tick_text(value, signed, step)
+    )
+
+
+def _interval(one: Interval, ends: bool, axis: _Axis, y: float, scale: float, look: Look) -> Iterator[str]:
+    ink, at = f"s{one.system}", axis.at
+    if one.together is not None:
+        yield _line(look, at(one.together[0]), y, at(one.together[1]), y, ink)
+        for end, side in zip(one.together, (-1, 1), strict=True):
+            if not axis.low <= end <= axis.high:  # it goes on beyond the axis
+                arrow = f"M{at(end):.1f} {y - 3:.1f}l{3 * side} 3l{-3 * side} 3"
+                yield f'<path d="{arrow}" fill="none" {look.stroke(ink, 1)}/>'
+    if one.low is not None and one.high is not None:
+        thick = 2.5 if one.filled or one.together else 1.2
+        yield _line(look, at(one.low), y, at(one.high), y, ink, thick)
+        for v, side, anchor in ((one.low, -5, "end"), (one.high, 5, "start")):
+            if ends:
+                yield _text(look, at(v) + side, y + 4, short_score(v), "soft", anchor, 11)
+    for _, v in one.ticks:
+        yield _line(look, at(v), y + 8, at(v), y + 13, ink, 1.1)
+    if ends:
+        yield _line(look, at(one.value), y - 6, at(one.value), y + 6, ink, 2.5)
+    else:
+        yield _mark(look, at(one.value), y, one.system, one.filled, scale)
+
+
+def _row_names(chart: Intervals, labels: _Labels, top: float, row: float, look: Look) -> Iterator[str]:
+    for number, name in enumerate(labels.texts):
+        y = top + (row * number + 9 if labels.line else row * (number + 0.5))
+        own = [one for panel in chart.panels if (one := panel.intervals[number]) is not None]
+        if labels.before and own and own[0].system != UNCOLOURED:
+            yield _mark(look, 7, y, own[0].system)
+        yield f"<g {look.over()}>{_text(look, labels.before, y + 4.5, name)}</g>"
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """A logarithmic x axis and a linear y axis, in a box of pixels."""
+
+    box: _Box
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+
+    def x(self, value: float) -> float:
+        """Return the pixel of an x."""
+        left, _, right, _ = self.box
+        return left + (right - left) * math.log(max(value, self.x_low) / self.x_low) / math.log(
+            self.x_high / self.x_low
+        )
+
+    def y(self, value: float) -> float:
+        """Return the pixel of a y."""
+        _, top, _, bottom = self.box
+        return bottom - (bottom - top) * (value - self.y_low) / (self.y_high - self.y_low)
+
+    def place(self, point: Point) -> tuple[float, float]:
+        """Return the pixels of a point."""
+        return self.x(point.x), self.y(point.y)
+
+
+def _points(chart: Points, width: float, look: Look) -> tuple[float, str]:
+    height = max(260.0, min(340.0, width * 0.7))
+    if len(chart.points) > len(LIGHT):
+        height = 400.0 if width > MIDDLE_PX else 300.0
+    height = max(height, 120.0 + 22 * sum(one.named for one in chart.points))
     xs = [p.x for p in chart.points if p.x > 0]
     ends = [v for p in chart.points for v in (p.y, p.low, p.high) if v is not None]
     if not xs or not ends:
         return 20, ""
-    x_low, x_high = min(xs) / 1.8, max(xs) * (4 if width > 400 else 6)
     y_low, y_high = min(ends), max(ends)
     margin = 0.06 * (y_high - y_low) or 0.05
-    y_low, y_high = y_low - margin, y_high + margin
+    box = 46.0, 26.0, width - 16.0, height - 44.0
+    x_high = max(xs) * (4 if width > 400 else 6)
+    plane = _Plane(box, min(xs) / 1.8, x_high, y_low - margin, y_high + margin)
+    parts = [*_plane_grid(chart, plane, height, look)]
+    taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in map(plane.place, chart.points)]
+    lines = list[_Box]()
+    for line, shape in [*_front_lines(chart, plane, look), *_point_intervals(chart, plane, look)]:
+        lines.append(line)
+        parts.append(shape)
+    named, listed = _point_labels(chart, plane, width, taken, lines, look)
+    parts += [_mark(look, *plane.place(one), one.system, one.filled) for one in chart.points]
+    more, below = _listed(listed, width, look)
+    return height + more, "".join([*parts, *named, f'<g transform="translate(0 {height:.1f})">{below}</g>'])
 
-    def at_x(value: float) -> float:
-        return left + (right - left) * math.log(max(value, x_low) / x_low) / math.log(x_high / x_low)
 
-    def at_y(value: float) -> float:
-        return bottom - (bottom - top) * (value - y_low) / (y_high - y_low)
-
-    parts = [_text(look, 0, 12, chart.y_axis, "soft", size=12)]
-    marks = ticks(y_low, y_high, 6)
+def _plane_grid(chart: Points, plane: _Plane, height: float, look: Look) -> Iterator[str]:
+    left, top, right, bottom = plane.box
+    yield _text(look, 0, 12, chart.y_axis, "soft", size=12)
+    marks = ticks(plane.y_low, plane.y_high, 6)
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     for tick in marks:
-        parts.append(_line(look, left, at_y(tick), right, at_y(tick), "line"))
-        parts.append(
-            _text(look, left - 8, at_y(tick) + 4, _tick_text(tick, False, step), "soft", "end", 11.5)
-        )
-    for tick in log_ticks(x_low, x_high, max(3, int((right - left) // 70))):
-        parts.append(_line(look, at_x(tick), top, at_x(tick), bottom, "line"))
-        parts.append(_text(look, at_x(tick), bottom + 16, plain(tick), "soft", "middle", 11.5))
-    parts.append(_text(look, (left + right) / 2, height - 8, chart.x_axis, "soft", "middle", 12))
-    taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in ((at_x(one.x), at_y(one.y)) for one in chart.points)]
+        y = plane.y(tick)
+        yield _line(look, left, y, right, y, "line")
+        yield _text(look, left - 8, y + 4, _tick_text(tick, False, step), "soft", "end", 11.5)
+    steps = log_ticks(plane.x_low, plane.x_high, max(3, int((right - left) // 70)))
+    for tick in steps:
+        yield _line(look, plane.x(tick), top, plane.x(tick), bottom, "line")
+    yield from _axis_texts(look, steps, plane.x, bottom + 16, plain_number)
+    yield _text(look, (left + right) / 2, height - 8, chart.x_axis, "soft", "middle", 12)
+
+
+def _front_lines(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Box, str]]:
     for (before, _), (number, separable) in zip(chart.front, [*chart.front[1:], (-1, True)], strict=False):
-        x, y, dash = at_x(chart.points[before].x), at_y(chart.points[before].y), "" if separable else "3 4"
-        end = right if number < 0 else at_x(chart.points[number].x)
-        parts.append(_line(look, x, y, end, y, "ink", 1.4, dash))
-        taken.append((x, y - 0.5, end, y + 0.5))
+        x, y = plane.place(chart.points[before])
+        dash = "" if separable and (chart.tested or number < 0) else "3 4"
+        end = plane.box[2] if number < 0 else plane.x(chart.points[number].x)
+        yield (x, y - 0.5, end, y + 0.5), _line(look, x, y, end, y, "ink", 1.4, dash)
         if number >= 0:
-            parts.append(_line(look, end, y, end, at_y(chart.points[number].y), "ink", 1.4, dash))
+            up = plane.y(chart.points[number].y)
+            box = end - 0.5, min(y, up), end + 0.5, max(y, up)
+            yield box, _line(look, end, y, end, up, "ink", 1.4, dash)
+
+
+def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Box, str]]:
     for one in chart.points:
-        x, ink = at_x(one.x), f"s{one.system}"
         if one.low is not None and one.high is not None:
-            taken.append((x - 2, at_y(one.high), x + 2, at_y(one.low)))
-            parts.append(_line(look, x, at_y(one.low), x, at_y(one.high), ink, 2.5 if one.filled else 1.2))
-    named = list[str]()
-    for one in chart.points:
-        x, y = at_x(one.x), at_y(one.y)
-        name = cut(one.name, width * 0.4, 12.5)
-        wide = text_width(name, 12.5) * 1.08 + 2
-        box = _place(x, y, wide, taken, (0, top - 8, width, bottom + 2))
+            x, low, high = plane.x(one.x), plane.y(one.low), plane.y(one.high)
+            line = _line(look, x, low, x, high, f"s{one.system}", 2.5 if one.filled else 1.2)
+            yield (x - 1.5, high, x + 1.5, low), line
+
+
+def _point_labels(
+    chart: Points, plane: _Plane, width: float, taken: list[_Box], lines: Sequence[_Box], look: Look
+) -> tuple[list[str], list[str]]:
+    """Return the labels of points, and names too long to stand beside theirs, which have numbers instead.
+
+    taken: boxes that labels avoid; labels and lines to them are added.
+    """
+    left, top, _, bottom = plane.box
+    named, listed = list[str](), list[str]()
+    room = width > 400 or len(chart.points) <= len(LIGHT)
+    shown = look.cuts((one.name for one in chart.points), width * 0.4, 12.5)
+    for one in sorted(chart.points, key=lambda point: not point.named):
+        (x, y), named_here = plane.place(one), one.named and room
+        if named_here:
+            name, points = shown[one.name], 12.5
+        else:
+            listed.append(one.name)
+            name, points = str(len(listed)), 11.0
+        wide = look.width(name, points) * 1.08 + 2
+        box = _place(x, y, wide, taken, lines, (left, top - 8, width, bottom + 2), 400 if named_here else 60)
         taken.append(box)
         to_x, to_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
         away = math.hypot(to_x - x, to_y - y)
-        label = _text(look, box[0] + 1, box[3] - 4, name, f"n{one.system}", bold=True, size=12.5)
+        ink = f"n{one.system}" if named_here else "soft"
+        begins, side = (box[2] - 1, "end") if box[2] <= x else (box[0] + 1, "")
+        label = _text(look, begins, box[3] - 4, name, ink, side, points, named_here)
+        line = ""
         if away > _TOUCHING:
             part = 7 / away
             begin = x + (to_x - x) * part, y + (to_y - y) * part
-            label = _line(look, *begin, to_x, to_y, f"s{one.system}") + label
+            line = _line(look, *begin, to_x, to_y, f"s{one.system}")
+            for n in range(1, 8):  # no other label on the line
+                a, b = (start + (end - start) * n / 8 for start, end in zip(begin, (to_x, to_y), strict=True))
+                taken.append((a - 2, b - 2, a + 2, b + 2))
         named.append(
-            f'<g data-label="{html_escaped(cut(one.name))}" data-x="{x:.1f}" data-y="{y:.1f}">{label}</g>'
+            f'<g data-label="{html_escaped(cut(one.name))}" data-x="{x:.1f}" data-y="{y:.1f}">{line}'
+            f"<g {look.over()}>{label}</g></g>"
         )
-    parts += [_mark(look, at_x(one.x), at_y(one.y), one.system, one.filled) for one in chart.points]
-    return height, "".join([*parts, *named])
+    return named, listed
+
+
+def _listed(names: Sequence[str], width: float, look: Look) -> tuple[float, str]:
+    shown = cuts(names)
+    texts = [f"{n} {shown[name]}" for n, name in enumerate(names, 1)]
+    if not texts:
+        return 0.0, ""
+    across = max(1, int(width // (max(look.width(one, 11.5) for one in texts) + 20)))
+    down = -(-len(texts) // across)
+    places = ((n // down * width / across, n % down * 17 + 12.0, one) for n, one in enumerate(texts))
+    return down * 17 + 8.0, "".join(_text(look, x, y, one, "soft", size=11.5) for x, y, one in places)
 
 
 _TOUCHING = 14.0
@@ -727,19 +1042,34 @@ _SIDES = (
 )
 
 
+_Box: TypeAlias = "tuple[float, float, float, float]"
+
+
+def _covered(box: _Box, others: Float64) -> float:
+    wide = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
+    high = np.minimum(box[3], others[:, 3]) - np.maximum(box[1], others[:, 1])
+    return float(np.sum(np.maximum(wide, 0) * np.maximum(high, 0)))
+
+
 def _place(
     x: float,
     y: float,
     wide: float,
-    taken: Sequence[tuple[float, float, float, float]],
-    room: tuple[float, float, float, float],
-) -> tuple[float, float, float, float]:
-    """A box for the label of a mark at x, y: the nearest that lies in the room and on nothing that is taken.
+    taken: Sequence[_Box],
+    lines: Sequence[_Box],
+    room: _Box,
+    farthest: int = 400,
+) -> _Box:
+    """Return the nearest box for a mark's label that covers nothing, or else the least, of `taken`.
 
-    Where there is none, the one that covers least. Boxes are left, top, right, bottom.
+    Each line crossed counts as half as many pixels farther as the box covers of it.
     """
-    best, least = (x + 8, y - 8, x + 8 + wide, y + 8), math.inf
-    for distance in range(0, 400, 10):
+    marks, crossed = (np.array(boxes, np.float64).reshape(-1, 4) for boxes in (taken, lines))
+    begin = max(room[0], min(x + 8, room[2] - wide))
+    best, least = (begin, y - 8, begin + wide, y + 8), (math.inf, math.inf)
+    for distance in range(0, farthest, 10):
+        if least <= (0.0, distance):
+            break
         for side, up in _SIDES:
             far = distance / math.hypot(side, up)
             a, b = x + 8 * (side > 0) - 8 * (side < 0) + side * far, y + (1 if side else 8) * up + up * far
@@ -748,93 +1078,157 @@ def _place(
             box = (a, b, a + wide, b + 16)
             if box[0] < room[0] or box[1] < room[1] or box[2] > room[2] or box[3] > room[3]:
                 continue
-            covered = sum(
-                max(0.0, min(box[2], c[2]) - max(box[0], c[0]))
-                * max(0.0, min(box[3], c[3]) - max(box[1], c[1]))
-                for c in taken
-            )
-            if covered < least:
-                best, least = box, covered
-            if covered == 0:
-                return best
+            found = _covered(box, marks), distance + _covered(box, crossed) / 2
+            if found < least:
+                best, least = box, found
     return best
 
 
 def tint(verdict: str, difference: float) -> str:
-    """The name of the tint of a verdict and the size of its difference; "" for none."""
+    """Return the name of the tint for a verdict and the size of its difference; "" for none."""
     if verdict not in ("better", "worse"):
         return ""
     return f"{verdict}{sum(abs(difference) >= step for step in TINT_STEPS)}"
 
 
-def _heat_map(chart: HeatMap, width: int, look: Look) -> tuple[float, str]:
-    size, row = look.size, 28.0
-    labels = [cut(name, width * 0.35, size) for name in chart.rows]
-    left = max((text_width(name, size) for name in labels), default=0) + 14
-    column = min(150.0, (width - left) / max(len(chart.columns), 1))
-    slanted = any(text_width(cut(name, 400, 12), 12) > column - 6 for name in chart.columns)
-    top = 118.0 if slanted else 26.0
-    if slanted:  # the last name ends within the width
-        column = min(
-            column,
-            (width - left - 0.65 * text_width(cut(chart.columns[-1], 125, 12), 12))
-            / (len(chart.columns) - 0.5),
-        )
+@dataclass(frozen=True)
+class _HeatMapPlan:
+    left: float
+    per: int
+    """Columns beside one another; further ones stand in blocks below."""
+    column: float
+    headings: list[list[str]]
+    """Lines of each column's heading; none if one does not fit, and all are turned."""
+    turned: int
+    """Degrees by which headings are turned."""
+    heading: float
+
+
+def _edges(chart: HeatMap) -> tuple[float, ...]:
+    """Return the thresholds of tints: 0.2, 0.4 ... for values in 0..1, else quantiles."""
+    values = [v for of_row in (chart.whole or chart).values for v in of_row if v is not None]
+    unit = all(0 <= v <= 1 for v in values)
+    return (0.2, 0.4, 0.6, 0.8) if unit else tuple(map(float, np.quantile(values, (0.2, 0.4, 0.6, 0.8))))
+
+
+def _label_room(chart: HeatMap, width: float) -> float:
+    return max(width * 0.35, width - 72 * len((chart.whole or chart).columns))
+
+
+def _heat_map_plan(chart: HeatMap, width: float, look: Look) -> _HeatMapPlan:
+    chart = chart.whole or chart
+    left = max(map(look.width, look.cuts(chart.rows, _label_room(chart, width)).values()), default=0) + 14
     values = [v for of_row in chart.values for v in of_row if v is not None]
-    edges = np.quantile(values, [0.2, 0.4, 0.6, 0.8]) if values else np.empty(0)
-    parts = []
-    for n, name in enumerate(chart.columns):
-        x = left + column * (n + 0.5)
-        if slanted:
-            text = _text(look, 0, 0, cut(name, 125, 12), size=12)
-            parts.append(f'<g transform="translate({x:.1f} {top - 8:.1f}) rotate(-50)">{text}</g>')
+    least = max([26.0, *(look.width(_brief(v, chart.percent), 11) + 6 for v in values)])
+    count = max(1, len(chart.columns))
+    blocks = math.ceil(count / max(1, int((width - left) // least)))
+    per = math.ceil(count / blocks)
+    column = min(150.0, (width - left) / per)
+    headings = [_wrapped(name, column - 8, look) for name in chart.columns]
+    heading, turned = 15.0 * max(map(len, headings), default=1) + 11, 0
+    if any(not lines or len(lines) > _HEADING_LINES for lines in headings):
+        headings, turned = [], -50
+        shown = look.cuts(chart.columns, 200, 12)
+        wide = [look.width(shown[name], 12) for name in chart.columns]
+        heading = 0.77 * max(wide, default=0) + 22
+        slanted = min(
+            [column, *((width - left - 0.65 * w - 10) / (n % per + 0.5) for n, w in enumerate(wide))]
+        )
+        if slanted < 0.85 * column:  # the last names would take too much of the width
+            turned, heading = -90, max(wide, default=0) + 14
         else:
-            parts.append(_text(look, x, 16, cut(name, column - 6, 12), "ink", "middle", 12, True))
-    digits = column >= 44
-    icons = bool(chart.verdicts) and column >= 76
-    for i, (name, of_row) in enumerate(zip(labels, chart.values, strict=True)):
-        y = top + row * i
-        parts.append(_text(look, 0, y + row / 2 + 4.5, name))
-        for j, value in enumerate(of_row):
-            x = left + column * j
-            if value is None:
-                parts.append(_text(look, x + column / 2, y + row / 2 + 4.5, "–", "soft", "middle"))
-                continue
-            verdict = chart.verdicts[i][j] if chart.verdicts else ""
-            if chart.verdicts:
-                ink = tint(verdict, chart.changes[i][j] or 0.0)
+            column = slanted
+    return _HeatMapPlan(left, per, column, headings, turned, heading)
+
+
+_HEADING_LINES = 3
+_BREAKS = re.compile(r"(?<=[(,/= -])")
+
+
+def _wrapped(name: str, room: float, look: Look) -> list[str]:
+    lines = [""]
+    for part in _BREAKS.split(cut(name)):
+        if look.width(part.strip(), 12) * 1.06 > room:
+            return []
+        fits = look.width((lines[-1] + part).strip(), 12) * 1.06 <= room
+        lines = [*lines[:-1], lines[-1] + part] if fits else [*lines, part]
+    return [line.strip() for line in lines]
+
+
+def _full(value: float, in_percent: bool) -> str:
+    return percent(value) if in_percent else short_score(value)
+
+
+def _brief(value: float, in_percent: bool) -> str:
+    return percent(value, 0) if in_percent else short_score(value).removeprefix("0")
+
+
+def _heat_map(chart: HeatMap, width: float, look: Look) -> tuple[float, str]:
+    plan = _heat_map_plan(chart, width, look)
+    whole = chart.whole or chart
+    row = 28.0 if width > MIDDLE_PX and len(whole.rows) <= FEW_ROWS else 23.0
+    column, parts, top = plan.column, list[str](), 0.0
+    values = [v for of_row in whole.values for v in of_row if v is not None]
+    rows, edges = look.cuts(whole.rows, _label_room(chart, width)), _edges(chart)
+    labels, columns = [rows[name] for name in chart.rows], look.cuts(whole.columns, 200, 12)
+    digits = all(look.width(_full(v, chart.percent)) <= column - 8 for v in values)
+    beside = column >= _ICON_PX
+    for start in range(0, len(chart.columns), plan.per):
+        shown = range(start, min(start + plan.per, len(chart.columns)))
+        for n in shown:
+            x = plan.left + column * (n - start + 0.5)
+            if plan.headings:
+                lines = plan.headings[n]
+                parts += [
+                    _text(look, x, top + plan.heading - 10 - 15 * (len(lines) - 1 - i), line, "ink", "middle", 12, True)
+                    for i, line in enumerate(lines)
+                ]  # fmt: skip
             else:
-                ink = f"place{int(np.searchsorted(edges, value, side='right'))}"
-            if ink:
-                size_px = f'width="{column - 2:.1f}" height="{row - 2:.1f}"'
-                parts.append(f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" {size_px} {look.fill(ink)}/>')
-            shown = short_score(value) if digits else short_score(value).removeprefix("0")
-            if text_width(shown, size if digits else 11) > column - 1:  # the tint alone
-                shown = ""
-            parts.append(
-                _text(
-                    look,
-                    x + column / 2 - (8 if icons else 0),
-                    y + row / 2 + 4.5,
-                    shown,
-                    "ink",
-                    "middle",
-                    0 if digits else 11,
+                text = _text(look, 0, 0, columns[chart.columns[n]], size=12)
+                at = x + 4 * (plan.turned == -90), top + plan.heading - 8
+                place = f"translate({at[0]:.1f} {at[1]:.1f}) rotate({plan.turned})"
+                parts.append(f'<g transform="{place}">{text}</g>')
+        for i, (name, of_row) in enumerate(zip(labels, chart.values, strict=True)):
+            y = top + plan.heading + row * i
+            parts.append(_text(look, 0, y + row / 2 + 4.5, name))
+            for n in shown:
+                x, value = plan.left + column * (n - start), of_row[n]
+                if value is None:
+                    parts.append(_text(look, x + column / 2, y + row / 2 + 4.5, "–", "soft", "middle"))
+                    continue
+                verdict = chart.verdicts[i][n] if chart.verdicts else ""
+                ink = (
+                    tint(verdict, chart.changes[i][n] or 0.0)
+                    if chart.verdicts
+                    else f"place{sum(value >= edge for edge in edges)}"
                 )
-            )
-            if icons and verdict in ("better", "worse"):
-                place = f"translate({x + column / 2 + 22:.1f} {y + row / 2:.1f})"
-                parts.append(f'<path transform="{place}" d="{ICONS[verdict]}" {look.fill(verdict)}/>')
-    return top + row * len(labels) + 8, "".join(parts)
+                if ink:
+                    size_px = f'width="{column - 2:.1f}" height="{row - 2:.1f}"'
+                    parts.append(f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" {size_px} {look.fill(ink)}/>')
+                marked = verdict in ("better", "worse")
+                said = _full(value, chart.percent) if digits else _brief(value, chart.percent)
+                at_x = x + column / 2 - (8 if beside and chart.verdicts else 0)
+                at_y = y + row / 2 + 4.5 + (2 if marked and not beside else 0)
+                parts.append(_text(look, at_x, at_y, said, "ink", "middle", 0 if digits else 11))
+                if marked:
+                    at_x, at_y = (x + column / 2 + 22, y + row / 2) if beside else (x + column - 6, y + 6)
+                    place = f"translate({at_x:.1f} {at_y:.1f})" + " scale(.7)" * (not beside)
+                    parts.append(f'<path transform="{place}" d="{ICONS[verdict]}" {look.fill(verdict)}/>')
+        top += plan.heading + row * len(labels) + 12
+    return top, "".join(parts)
 
 
-def _spread(chart: Spread, width: int, look: Look) -> tuple[float, str]:
-    size, row, heading = look.size, 25.0, 20.0
-    labels = [cut(name, width * 0.4, size) for name in chart.rows]
-    marked = any(system is not None for system in chart.systems)
-    left = max((text_width(name, size) for name in labels), default=0) + (30 if marked else 12)
-    right, bottom = width - 14.0, heading + row * len(labels)
-    numbers = [v for of_row in chart.values for v in of_row if v > 0]
+_ICON_PX = 76
+"""Width of a column in which the icon of a verdict stands beside the number."""
+
+
+def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
+    whole = chart.whole or chart
+    marked = any(system is not None for system in whole.systems)
+    labels = _labels(chart.rows, whole.rows, marked, width, look)
+    row, heading = labels.line + (25.0 if len(whole.rows) <= FEW_ROWS else 19.0), 20.0
+    left, right, bottom = labels.left + 4, width - 14.0, heading + row * len(labels.texts)
+    numbers = [v for of_row in whole.values for v in of_row if v > 0]
     if not numbers:
         return 20, ""
     low, high = min(numbers) / 1.3, max(numbers) * 1.3
@@ -842,24 +1236,60 @@ def _spread(chart: Spread, width: int, look: Look) -> tuple[float, str]:
     def at(value: float) -> float:
         return left + (right - left) * math.log(max(value, low) / low) / math.log(high / low)
 
-    parts = [_text(look, left, 12, ", then ".join(chart.parts), "soft", size=12)]
-    for tick in log_ticks(low, high, max(3, int((right - left) // 70))):
-        parts.append(_line(look, at(tick), heading, at(tick), bottom, "line"))
-        parts.append(_text(look, at(tick), bottom + 15, plain(tick), "soft", "middle", 11.5))
-    for number, (name, of_row, system) in enumerate(zip(labels, chart.values, chart.systems, strict=True)):
-        y, ink = heading + row * (number + 0.5), "soft" if system is None else f"s{system}"
-        parts.append(_text(look, 18 if marked else 0, y + 4.5, name))
-        parts.append(_line(look, at(of_row[0]), y, at(of_row[-1]), y, ink, 2))
-        parts += [_line(look, at(v), y - 5, at(v), y + 5, ink, 2) for v in of_row[system is not None :]]
+    words = ", then ".join(chart.parts)
+    at_words = max(0, min(left, width - look.width(words, 12)))
+    parts = [_text(look, at_words, 12, words, "soft", size=12)] * chart.joined
+    steps = log_ticks(low, high, max(3, int((right - left) // 70)))
+    parts += [_line(look, at(tick), heading, at(tick), bottom, "line") for tick in steps]
+    parts += _axis_texts(look, steps, at, bottom + 15, plain_number)
+    for number, (name, of_row, system) in enumerate(
+        zip(labels.texts, chart.values, chart.systems, strict=True)
+    ):
+        y = heading + row * (number + 0.5) + labels.line / 2
+        at_name = heading + row * number + 9 if labels.line else y
+        ink = "soft" if system is None else f"s{system}"
+        parts.append(f"<g {look.over()}>{_text(look, labels.before, at_name + 4.5, name)}</g>")
+        if chart.joined:
+            parts.append(_line(look, at(of_row[0]), y, at(of_row[-1]), y, ink, 2))
+            parts += [
+                _line(look, at(v), y - 5, at(v), y + 5, ink, 2)
+                for n, v in enumerate(of_row)
+                if n != chart.mark
+            ]
+        else:
+            parts += [
+                _dot(look, at(v), y, n > 0) for n, v in enumerate(of_row) if n != chart.mark or system is None
+            ]
         if system is not None:
-            parts += [_mark(look, x, y, system) for x in (7, at(of_row[0]))]
+            parts += [_mark(look, 7, at_name, system)] * (system != UNCOLOURED)
+            parts.append(_mark(look, at(of_row[chart.mark]), y, system))
+        elif chart.joined:
+            parts.append(_dot(look, at(of_row[chart.mark]), y, True))
+    if not chart.axis:
+        return bottom + 26, "".join(parts)
     parts.append(_text(look, left, bottom + 34, chart.axis, "soft", size=12))
     return bottom + 42, "".join(parts)
 
 
-def _key(chart: Chart, width: int, look: Look) -> tuple[float, str]:
-    """What marks, bars, lines and tints of a chart mean, as the height and body of lines that stand below it."""
+def _dot(look: Look, x: float, y: float, filled: bool) -> str:
+    rings = ((4.5, "soft"),) + ((2.9, "paper"),) * (not filled)
+    return "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" {look.fill(ink)}/>' for r, ink in rings)
 
+
+def _key(chart: Chart, width: float, look: Look) -> tuple[float, str]:
+    items = _key_items(chart, look)
+    parts, x, y = list[str](), 0.0, 14.0
+    for shape, words in items:
+        wide = 44 + look.width(words, 11.5)
+        if x and x + wide > width:
+            x, y = 0.0, y + 20
+        text = _text(look, 26, 4, words, "soft", size=11.5)
+        parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{shape}{text}</g>')
+        x += wide
+    return (y + 12, "".join(parts)) if items else (0.0, "")
+
+
+def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
     def line(ink: str, thick: float, dash: str = "") -> str:
         return _line(look, 0, 0, 20, 0, ink, thick, dash)
 
@@ -870,54 +1300,58 @@ def _key(chart: Chart, width: int, look: Look) -> tuple[float, str]:
             for n, name in enumerate(names)
         )
 
-    items: list[tuple[str, str]] = []
+    items, marks, together = list[tuple[str, str]](), list[Interval | Point](), False
     match chart:
         case Intervals(panels=panels):
-            marks: list[Interval | Point] = [
-                one for panel in panels for one in panel.intervals if one is not None
-            ]
-            if any(one.low is not None for one in marks):
+            own = [one for panel in panels for one in panel.intervals if one is not None]
+            marks = list(own)
+            if any(one.low is not None for one in own):
                 items.append((line("soft", 2.5), chart.bar))
-            if any(one.together for panel in panels for one in panel.intervals if one is not None):
+            together = any(one.together for one in own)
+            if together:
                 items.append((line("soft", 1), "for all comparisons together"))
-            if any(one.ticks for panel in panels for one in panel.intervals if one is not None):
+            if any(one.ticks for one in own):
                 items.append((_line(look, 10, -4, 10, 4, "soft", 1.1), "mean on one collection"))
+            if chart.ends:
+                items.append((_line(look, 10, -6, 10, 6, "soft", 2.5), "as judged"))
         case Points(points=points):
             marks = list(points)
             if any(one.low is not None for one in marks):
                 items.append((line("soft", 2.5), "95% interval"))
-            if len(chart.front) > 1:
+            if len(chart.front) > 1 and not chart.tested:
+                items.append(
+                    (line("ink", 1.4, "3 4"), "the best for the time; its gains are not tested here")
+                )
+            elif len(chart.front) > 1:
                 items.append((line("ink", 1.4), "the best for the time"))
-            if not all(separable for _, separable in chart.front):
+            if chart.tested and not all(separable for _, separable in chart.front):
                 items.append((line("ink", 1.4, "3 4"), "a gain that is not separable"))
         case HeatMap(verdicts=verdicts):
-            marks = []
-            for verdict in ("better", "worse"):
-                if any(verdict in of_row for of_row in verdicts):
-                    shape = f'<path transform="translate(10 0)" d="{ICONS[verdict]}" {look.fill(verdict)}/>'
-                    items.append((shape, verdict))
-            if items:
+            there = [v for v in ("better", "worse") if any(v in of_row for of_row in verdicts)]
+            for verdict in there:
+                shape = f'<path transform="translate(10 0)" d="{ICONS[verdict]}" {look.fill(verdict)}/>'
+                items.append((shape, verdict))
+            if there:
                 steps = ("by under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3")
-                there = [words for _, words in items]
                 items += [(swatches(*(f"{v}{n}" for v in there)), words) for n, words in enumerate(steps)]
             elif not verdicts:
-                items.append((swatches(*(f"place{n}" for n in range(5))), "lower to higher"))
-        case Spread():
-            marks = []
+                form = "{:.0%}" if chart.percent else "{:.2g}"
+                edges = list(map(form.format, _edges(chart)))
+                said = [f"under {edges[0]}", *map(" to ".join, pairwise(edges)), f"over {edges[-1]}"]
+                items += [(swatches(f"place{n}"), words) for n, words in enumerate(said)]
+        case Spread(joined=False):
+            items = [(_dot(look, 10, 0, n > 0), part) for n, part in enumerate(chart.parts)]
     if not all(one.filled for one in marks):
-        items += [(_mark(look, 10, 0, 1, filled), words) for filled, words in
-                  ((True, "separable"), (False, "not separable"))]  # fmt: skip
-    parts, x, y = list[str](), 0.0, 14.0
-    for shape, words in items:
-        wide = 44 + text_width(words, 11.5)
-        if x and x + wide > width:
-            x, y = 0.0, y + 20
-        text = _text(look, 26, 4, words, "soft", size=11.5)
-        parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{shape}{text}</g>')
-        x += wide
-    return (y + 12, "".join(parts)) if items else (0.0, "")
+        for filled, words in ((True, "separable"), (False, "not separable")):
+            shape = (
+                f'<path transform="translate(10 0)" d="{_MARKS[1]}" {look.mark(f"s{UNCOLOURED}", filled)}/>'
+            )
+            if any(one.low is not None for one in marks):
+                shape = line(f"s{UNCOLOURED}", 2.5 if filled or together else 1.2) + shape
+            items.append((shape, words))
+    return items
 
 
-def legend(systems: SystemNumbers) -> Iterable[tuple[int, str]]:
-    """The number and the short name of each system, bm25 first."""
-    return sorted((systems.number(name), systems.label(name)) for name in systems.names)
+def legend(systems: SystemNumbers) -> list[tuple[int, str]]:
+    """Return (number, short name) of each system that has a colour, in the order of the systems."""
+    return [(n, systems.label(name)) for name in systems.names if (n := systems.number(name)) != UNCOLOURED]

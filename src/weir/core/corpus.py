@@ -11,6 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import named_arguments
+from weir.core import frames, mapping_views
 from weir.core.filters import (
     LIST_SEPARATOR,
     NO_FIELDS,
@@ -20,39 +22,37 @@ from weir.core.filters import (
     unknown_field,
 )
 from weir.core.query_metadata import MetadataError, QueryMetadata
-from weir.core.strings import Ids, StringColumn, Strings
+from weir.core.strings import Ids, StringColumn, Strings, offsets
+from weir.core.tables import FIRST, Table, first_rows
 from weir.errors import BadValue
 
 ID, TITLE, TEXT = "_id", "title", "text"
-"""What every document has, as fields; every other field is metadata."""
+"""Fields of every document; all other fields are metadata."""
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue for what names no fields; whether documents have them is known when they are there."""
+    """Raise BadValue for a view that names no field; the documents may lack the fields."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
-    """Documents: identifiers, titles and texts, usually views of a memory-mapped store.
-
-    ids: Ids[n]; title: n strings, or None where the collection has no titles; text: n strings;
-    fingerprint: hash of ids, titles and texts, or "" for a corpus made in memory; metadata: its other fields.
-    """
+    """Documents: identifiers, titles and texts, usually views of a memory-mapped store."""
 
     ids: Ids
     text: StringColumn
     title: StringColumn | None = None
+    """None if the collection has no titles."""
     fingerprint: str = ""
+    """Hash of ids, titles and texts; "" for a corpus made in memory."""
     metadata: DocumentFields = NO_FIELDS
+    """All other fields."""
 
     @staticmethod
+    @named_arguments
     def of(documents: Mapping[str, object]) -> Corpus:
-        """A corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}.
-
-        Raises BadValue for a document that is neither, and for what is no mapping.
-        """
+        """Return a corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}; raises BadValue."""
         _need_mapping(documents, "documents", "{identifier: text, or a dict with title and text}")
         titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
@@ -70,20 +70,51 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __getitem__(self, doc: str) -> dict[str, str]:
+        """Return {"title": ..., "text": ...} of a document; raises UnknownName. `field` has the metadata."""
+        code = self.ids.code(doc, "document of this corpus")
+        return {TITLE: "" if self.title is None else self.title[code], TEXT: self.text[code]}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __contains__(self, doc: object) -> bool:
+        return isinstance(doc, str) and bool(self.ids.codes([doc])[0] >= 0)
+
+    def get(self, doc: str) -> dict[str, str] | None:
+        """Return `self[doc]`, or None."""
+        return self[doc] if doc in self else None  # noqa: SIM401  this is that method
+
+    keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+
     def __repr__(self) -> str:
-        return f"<Corpus: {len(self):,} documents{', with titles' if self.title is not None else ''}>"
+        return self._beginning().text()
+
+    def _repr_html_(self) -> str:
+        return self._beginning().html()
+
+    def _beginning(self) -> Table:
+        title = f"Corpus: {len(self):,} documents{', with titles' if self.title is not None else ''}"
+        return first_rows(self._first(FIRST), title, len(self))
+
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the identifiers, titles if there are any, and texts of all documents."""
+        return self._first(len(self))
+
+    def _first(self, documents: int) -> dict[str, list[str]]:
+        columns = {"doc": self.ids.column, TITLE: self.title, TEXT: self.text}
+        return {k: v.slice(0, documents).tolist() for k, v in columns.items() if v is not None}
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """The fields that documents have: those that can be searched and filtered by."""
+        """The fields by which documents can be searched and filtered."""
         own = (TEXT,) if self.title is None else (TITLE, TEXT)
         return (*own, *(name for name in self.metadata.names() if name not in (ID, TITLE, TEXT)))
 
     def field(self, name: str) -> FieldColumn:
-        """A field of every document, `_id`, `title`, `text` or of the metadata.
-
-        Raises UnknownName, naming the fields that there are, for another.
-        """
+        """Return a field of every document: `_id`, `title`, `text` or metadata; raises UnknownName."""
         plain = {ID: self.ids.column, TITLE: self.title, TEXT: self.text}.get(name)
         if plain is not None:
             return FieldColumn(plain)
@@ -92,10 +123,11 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """What counts as "the text" of documents start..stop-1: the one home of that choice.
+        """Return the searchable text of documents start..stop-1: the one definition of "the text".
 
-        fields: names of fields between blanks, such as "title text": what a document has of them, in that order, with
-        the separator between; the values of a list with a blank. Raises UnknownName for a field that no document has.
+        fields: names of fields between blanks, such as "title text"; their values are joined in that order.
+
+        Raises UnknownName for a field that no document has.
         """
         stop = len(self) if stop is None else stop
         return _joined_all(
@@ -103,11 +135,11 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """As `view`, of the documents of these numbers."""
+        """Return the searchable text of the documents with these numbers, as `view`."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """The view from document `start` on in blocks of about `size` bytes: (number of the first document, texts)."""
+        """Yield (number of the first document, texts) in blocks of about `size` bytes of text."""
         ends = self.text.lengths()
         ends.cumsum(out=ends)
         while start < len(self):
@@ -117,9 +149,10 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """The fingerprint of the corpus with the metadata that these views or fields read, "" for one in memory.
+        """Return a hash of the fingerprint and of any metadata that these views read; "" for a corpus in
+        memory.
 
-        Raises UnknownName for a field that no document has.
+        Raises UnknownName.
         """
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
@@ -128,15 +161,11 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """What stands in keys for the metadata that these views or fields read: {name: digest}, {} for none.
-
-        Raises UnknownName for a field that no document has.
-        """
+        """Return {name: digest} of the metadata that these views read, for stage keys; raises UnknownName."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
     def _names(self, view: str) -> tuple[str, ...]:
-        """The fields of a view; raises UnknownName for one that no document has."""
         check_view(view)
         others = self.metadata.names() if set(view.split()) - {ID, TITLE, TEXT} else ()
         names = (view,) if view in others else tuple(view.split())  # the name of a field may have blanks
@@ -146,7 +175,7 @@ class Corpus:
         return names
 
     def _columns(self, view: str) -> list[tuple[str, _Sliced]]:
-        """The fields of a view by name; a title only where there are titles, unless nothing else is asked for."""
+        """Return (name, column) of the fields of a view; an absent `title` counts as empty only if it stands alone."""
         names = self._names(view)
         if self.title is None and len(names) > 1:
             names = tuple(name for name in names if name != TITLE)
@@ -161,20 +190,23 @@ class Corpus:
         return _Readable(self.field(name).text)
 
 
+NO_DOCUMENTS = Corpus(Ids.of([]), Strings.of([]), fingerprint="no documents")
+"""The documents of a collection that has no file of them: any identifier in a stored ranking may be one."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
-    """Queries: identifiers, texts, and what the collection says of them besides, None for nothing."""
+    """Queries: identifiers, texts, and metadata (None if the collection has none)."""
 
     ids: Ids
     text: Strings
     metadata: QueryMetadata | None = None
 
     @staticmethod
+    @named_arguments
     def of(queries: Mapping[str, object]) -> Queries:
-        """Queries from {id: text}, or {id: {"text": ..., ...}}, whose other entries are metadata.
-
-        What these may be, `QueryMetadata.of` says. Raises BadValue for metadata of another kind than its name says, and
-        for what is no mapping.
+        """Return queries from {id: text} or {id: {"text": ..., and metadata as in `QueryMetadata.of`}}; raises
+        BadValue.
         """
         _need_mapping(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
@@ -190,22 +222,49 @@ class Queries:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __getitem__(self, query: str) -> str:
+        """Return the text of a query; raises UnknownName."""
+        return self.text[self.ids.code(query, "query of this collection")]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __contains__(self, query: object) -> bool:
+        return isinstance(query, str) and bool(self.ids.codes([query])[0] >= 0)
+
+    def get(self, query: str) -> str | None:
+        """Return `self[query]`, or None."""
+        return self[query] if query in self else None  # noqa: SIM401  this is that method
+
+    keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+
     def __repr__(self) -> str:
-        return f"<Queries: {len(self):,}>"
+        return self._beginning().text()
+
+    def _repr_html_(self) -> str:
+        return self._beginning().html()
+
+    def _beginning(self) -> Table:
+        columns = {"query": self.ids[:FIRST], TEXT: self.text.slice(0, FIRST).tolist()}
+        return first_rows(columns, f"Queries: {len(self):,}", len(self))
+
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return {"query": identifiers, "text": texts}."""
+        return {"query": self.ids.tolist(), TEXT: self.text.tolist()}
 
     def to_dict(self) -> dict[str, str]:
-        """{id: text}."""
+        """Return {query id: text}."""
         return dict(zip(self.ids.tolist(), self.text.tolist(), strict=True))
 
     def take(self, codes: NDArray[np.integer]) -> Queries:
-        """These queries, renumbered from 0."""
+        """Return the queries at these positions, renumbered from 0."""
         metadata = None if self.metadata is None else self.metadata.take(codes)
         return Queries(self.ids.take(codes), self.text.take(codes), metadata)
 
 
 class _Sliced(Protocol):
-    """Strings by position, as a view reads them."""
-
     def slice(self, start: int, stop: int) -> Strings: ...
 
     def take(self, codes: NDArray[np.integer]) -> Strings: ...
@@ -213,8 +272,6 @@ class _Sliced(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Readable:
-    """A column of metadata as text that is searched: blanks between the values of a list."""
-
     column: StringColumn
 
     def slice(self, start: int, stop: int) -> Strings:
@@ -232,7 +289,6 @@ def _without_marks(texts: Strings) -> Strings:
 
 
 def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
-    """Fields joined in their order; behind a title the separator stands also where the text is empty."""
     _, texts = parts[0]
     for (before, _), (name, part) in itertools.pairwise(parts):
         texts = joined(texts, part, separator, dangling=(before, name) == (TITLE, TEXT))
@@ -240,15 +296,14 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """a[i] + separator + b[i] for every i; b[i] alone where a[i] is empty.
+    """Return a[i] + separator + b[i] for every i; b[i] alone if a[i] is empty.
 
-    dangling: the separator stands behind a[i] also where b[i] is empty.
+    dangling: keep the separator if b[i] is empty.
     """
     between = separator.encode("utf-8")
     la, lb = a.lengths(), b.lengths()
     apart = (la > 0) & (dangling | (lb > 0))
-    ptr = np.zeros(len(a) + 1, np.int64)
-    np.cumsum(la + len(between) * apart + lb, out=ptr[1:])
+    ptr = offsets(la + len(between) * apart + lb)
     # One join of views moves each byte once; an index array would cost 16 bytes for each byte moved.
     pieces: list[bytes | memoryview] = [between] * (3 * len(a))
     pieces[0::3] = _views(a)
@@ -259,7 +314,6 @@ def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) 
 
 
 def _views(strings: Strings) -> list[memoryview]:
-    """The bytes of each string, not copied."""
     base = int(strings.ptr[0])
     view = np.ascontiguousarray(strings.data[base : int(strings.ptr[-1])]).data
     cuts = (strings.ptr - base).tolist()
@@ -272,7 +326,6 @@ def _need_mapping(value: object, what: str, expected: str) -> None:
 
 
 def _parts_of(name: object, document: object) -> tuple[str, str, dict[str, object]]:
-    """(title, text, metadata) of a document in memory."""
     if isinstance(document, str):
         return "", document, {}
     if isinstance(document, Mapping):

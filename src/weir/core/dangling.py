@@ -27,15 +27,18 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class Dangling:
-    """Judgments whose documents are not there: how many, how many relevant, which documents, the probable cause."""
+    """Judgments on documents that the collection does not contain."""
 
     judgments: int
     relevant: int
+    """Those with a grade above 0."""
     documents: tuple[str, ...]
+    """Each once."""
     cause: str = ""
+    """The probable cause, "" if none explains half of them."""
 
     def note(self, collection: str) -> Note:
-        """The note with examples and the cause."""
+        """Return a note with examples and the probable cause."""
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
@@ -48,26 +51,24 @@ class Dangling:
 
 
 def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
-    """The judgments whose documents are not among these; None where all are."""
+    """Return the judgments whose documents are not among `docs`, None if there are none."""
     missing = docs.codes(qrels.docs.strings) < 0
     pairs = missing[qrels.doc]
     if not pairs.any():
         return None
     names = qrels.docs.take(np.unique(qrels.doc[pairs])).tolist()
     return Dangling(
-        int(pairs.sum()), int((pairs & (qrels.grade > 0)).sum()), tuple(names), _cause(names, docs)
+        int(pairs.sum()), int((pairs & (qrels.grade > 0)).sum()), tuple(names), _probable_cause(names, docs)
     )
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """A note on judgments of documents that a collection does not have, where there are any."""
+    """Return one note on judgments of missing documents, or none."""
     found = dangling(qrels, docs)
     return [] if found is None else [found.note(collection)]
 
 
-def _cause(names: list[str], docs: Ids) -> str:
-    """What explains most of the names, "" where nothing does half of them."""
-
+def _probable_cause(names: list[str], docs: Ids) -> str:
     def known(changed: list[str]) -> int:
         return int((docs.codes(changed) >= 0).sum()) if changed else 0
 

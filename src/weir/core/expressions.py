@@ -1,4 +1,4 @@
-"""Texts that are written as expressions of Python, read as syntax trees and never evaluated."""
+"""Texts in Python's syntax for expressions, parsed and never evaluated."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from weir.settings import NUMBER_DIGITS
 
 
 def syntax_tree(text: str) -> ast.expr:
-    """The syntax tree of an expression.
+    """Return the syntax tree of a Python expression, which is never evaluated.
 
-    Raises ValueError for what is none, what is nested too deeply, and a whole number of more than NUMBER_DIGITS digits:
-    of those with thousands Python prints none.
+    Raises ValueError for invalid syntax, too deep nesting, and integers of more than NUMBER_DIGITS digits.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError(f"no expression ({error})") from None
+    # Python refuses to print whole numbers of thousands of digits.
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= 10**NUMBER_DIGITS:
             raise ValueError(f"a whole number of more than {NUMBER_DIGITS} digits")

@@ -1,4 +1,4 @@
-"""Which documents count: those listed for each query, and those whose fields fit a filter."""
+"""Lists of documents for each query, and filters on the fields of documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.expressions import syntax_tree
-from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, StringColumn, Strings
+from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, StringColumn, Strings, offsets, stretches
 from weir.errors import BadValue, UnknownName
 
 # Some documents for each query: those that alone may be ranked, or those that may not.
@@ -24,21 +24,17 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """Documents listed for each query, ragged, each once and in the order in which they were given.
-
-    docs: all that are listed; ptr: int64[Q + 1]; doc: int32[n], numbers in docs. A query without any has an empty list.
-    """
+    """Documents listed for each query, each once and in the given order; a query may have none."""
 
     docs: Ids
     ptr: Int64
+    """int64[Q + 1]: row offsets of each query."""
     doc: Int32
+    """int32[n]: codes into `docs`."""
 
     @staticmethod
     def of(lists: Iterable[Iterable[object]]) -> DocumentLists:
-        """The lists of identifiers of all queries, in the queries' order; what stands again in a list is left out.
-
-        Raises BadValue for an identifier that is empty or too long.
-        """
+        """Return the lists of all queries without repeated identifiers; raises BadValue for an invalid identifier."""
         number: dict[str, int] = {}
         doc: list[int] = []
         ends = [0]
@@ -54,32 +50,29 @@ class DocumentLists:
         return f"<DocumentLists: {len(self.doc):,} documents listed for {self.listed():,} of {len(self):,} queries>"
 
     def listed(self) -> int:
-        """How many queries have a list that is not empty."""
+        """Return the number of queries with a nonempty list."""
         return int(np.count_nonzero(np.diff(self.ptr)))
 
     def lengths(self) -> Int64:
-        """How many documents are listed for each query."""
+        """Return the number of documents listed for each query, int64[Q]."""
         return np.diff(self.ptr)
 
     def query_of_row(self) -> Int32:
-        """The query number of each row."""
+        """Return the query number of each row, int32[n]."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.ptr))
 
     def tolist(self) -> list[list[str]]:
-        """The identifiers for each query."""
         names = self.docs.tolist()
         return [[names[code] for code in self.doc[a:b].tolist()] for a, b in pairwise(self.ptr.tolist())]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentLists:
-        """The lists of these queries, in this order; of -1, an empty one."""
+        """Return the lists of these queries, in this order; an empty one for -1."""
         starts, lengths = np.append(self.ptr[:-1], 0)[codes], np.append(np.diff(self.ptr), 0)[codes]
-        ptr = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=ptr[1:])
-        rows = np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])
-        return DocumentLists(self.docs, ptr, self.doc[rows])
+        rows, _ = stretches(starts, starts + lengths)
+        return DocumentLists(self.docs, offsets(lengths), self.doc[rows])
 
     def codes_in(self, ids: Ids) -> Int32:
-        """The number of each row's document among other identifiers, -1 for one that is not there."""
+        """Return the code of each row's document among `ids`, int32[n]; -1 if absent."""
         codes: Any = ids.codes(self.docs.strings)
         return codes[self.doc] if len(self.doc) else np.zeros(0, np.int32)
 
@@ -99,45 +92,44 @@ FIELD_BLOCK_DOCUMENTS = 4096
 
 @dataclass(frozen=True, eq=False)
 class FieldColumn:
-    """A field of every document.
-
-    text: n texts, "" where a document has none; a number as it prints, the values of a list between LIST_SEPARATORs;
-    number: float64[n], NaN where a document has none, or None where not all values are numbers (true is 1);
-    many: whether a document may have several values; digest: of the contents, which stands for them in keys.
-    """
+    """The values of one field for every document."""
 
     text: StringColumn
+    """n texts, "" for no value; numbers as printed, the values of a list joined by LIST_SEPARATOR."""
     number: Float64 | None = None
+    """float64[n], NaN for no value; None unless all values are numbers (true is 1)."""
     many: bool = False
+    """True if a document may have several values."""
     digest: str = ""
+    """Hash of the contents, used in stage keys."""
 
     @property
     def kind(self) -> FieldKind:
-        """Of what its values are."""
+        """ "text", "number" or "list"."""
         return "list" if self.many else "text" if self.number is None else "number"
 
 
 class DocumentFields(Protocol):
-    """The metadata of a corpus, read when a field is asked for."""
+    """The metadata of a corpus; a field is read when it is asked for."""
 
     def names(self) -> tuple[str, ...]:
-        """The fields that some document has, sorted; keys within keys are joined by dots."""
+        """Return the fields that some document has, sorted; nested keys are joined by dots."""
         ...
 
     def column(self, name: str) -> FieldColumn:
-        """A field; raises UnknownName, naming those that there are, for one that no document has."""
+        """Return a field; raises UnknownName."""
         ...
 
 
 def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
-    """The error for a field that no document has; it names the fields that there are."""
+    """Return the error for a field that no document has."""
     return UnknownName("field of these documents", name, names[:SHOWN_FIELDS], all_known=True)
 
 
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
-    """{name: (values, whether they stand in a list)} of a document's metadata.
+    """Return {name: (values, whether in a list)} of a document's metadata.
 
-    {"author": {"name": "Ada"}} has the field author.name; null, "" and numbers that are not finite are no values.
+    {"author": {"name": "Ada"}} becomes author.name; null, "" and non-finite numbers are left out.
     """
     fields: dict[str, tuple[list[Scalar], bool]] = {}
     waiting: list[tuple[str, object, bool]] = []
@@ -155,12 +147,11 @@ def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], boo
                 values, before = fields.get(name, ([], False))
                 fields[name] = [*values, value], many or before or bool(values)
         else:
-            waiting += _within(name, value, many)
+            waiting += _inner_values(name, value, many)
     return fields
 
 
-def _within(name: str, value: object, many: bool) -> list[tuple[str, object, bool]]:
-    """What a list or an object holds, under the names of fields, the last first."""
+def _inner_values(name: str, value: object, many: bool) -> list[tuple[str, object, bool]]:
     if isinstance(value, (list, tuple, Sequence)):  # the quick answers first
         return [(name, inner, True) for inner in reversed(value)]
     if isinstance(value, (dict, Mapping)):
@@ -174,10 +165,12 @@ def _is_value(value: Scalar) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class KindsSeen:
-    """What kinds of values each field has had so far: whether lists, whether anything but numbers."""
+    """The kinds of values seen so far in each field."""
 
     lists: dict[str, bool] = field(default_factory=dict)
+    """True by field if some document had a list."""
     texts: dict[str, bool] = field(default_factory=dict)
+    """True by field if some value was no exact number."""
 
     def add(self, document: Mapping[str, tuple[list[Scalar], bool]]) -> None:
         """Take the fields of one more document into account."""
@@ -186,7 +179,7 @@ class KindsSeen:
             self.texts[name] = self.texts.get(name, False) or not all(map(_exact, values))
 
     def kinds(self) -> dict[str, FieldKind]:
-        """The kind of each field, by name in order."""
+        """Return the kind of each field, sorted by name."""
         return {
             name: "list" if self.lists[name] else "text" if self.texts[name] else "number"
             for name in sorted(self.lists)
@@ -194,40 +187,38 @@ class KindsSeen:
 
 
 def _exact(value: Scalar) -> bool:
-    """Whether a double holds the value."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < EXACT_INTEGER)
 
 
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """(texts, numbers) of a field of some documents; numbers are NaN unless the kind is "number"."""
+    """Return (texts, numbers) of a field of some documents; numbers are NaN unless the kind is "number"."""
     texts: list[str] = []
     numbers: list[float] = []
     for document in documents:
         values, _ = document.get(name, ([], False))
-        texts.append(LIST_SEPARATOR.join(map(written_value, values)))
+        texts.append(LIST_SEPARATOR.join(map(_written_value, values)))
         numbers.append(float(values[0]) if values and kind == "number" else math.nan)
     return Strings.of(texts), np.array(numbers, np.float64)
 
 
 def records(fields: DocumentFields, documents: int) -> Iterator[dict[str, object]]:
-    """The metadata of each of so many documents, as it may be written: {name: a text, a number or a list of texts}."""
+    """Yield {field: text, number or list of texts} of each document, without empty values."""
     columns = [(name, fields.column(name)) for name in fields.names()]
     for start in range(0, documents, FIELD_BLOCK_DOCUMENTS):
         stop = min(start + FIELD_BLOCK_DOCUMENTS, documents)
         held = [(name, column.kind, column.text.slice(start, stop).tolist()) for name, column in columns]
         for number in range(stop - start):
             found = ((name, kind, texts[number]) for name, kind, texts in held)
-            yield {name: _read(text, kind) for name, kind, text in found if text}
+            yield {name: _field_value(text, kind) for name, kind, text in found if text}
 
 
-def _read(text: str, kind: FieldKind) -> object:
+def _field_value(text: str, kind: FieldKind) -> object:
     return text.split(LIST_SEPARATOR) if kind == "list" else json.loads(text) if kind == "number" else text
 
 
-def written_value(value: Scalar) -> str:
-    """A value as text: 2020, 0.5, true."""
+def _written_value(value: Scalar) -> str:
     if isinstance(value, str):
         return value.replace(LIST_SEPARATOR, " ")
     return str(value).lower() if isinstance(value, bool) else repr(value)
@@ -242,18 +233,16 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """The fields of some documents; raises BadValue, when a field is read, for half of a surrogate pair."""
+        """Return the fields of some documents; a text with a lone surrogate raises BadValue when it is read."""
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
         return HeldFields(documents, kinds.kinds())
 
     def names(self) -> tuple[str, ...]:
-        """See DocumentFields."""
         return tuple(self.kinds)
 
     def column(self, name: str) -> FieldColumn:
-        """See DocumentFields."""
         if name not in self.kinds:
             raise unknown_field(name, self.names())
         kind = self.kinds[name]
@@ -263,7 +252,6 @@ class HeldFields:
 
 
 NO_FIELDS = HeldFields((), {})
-"""Of documents without metadata."""
 
 # Which documents count, said by their fields: lang == "en" and year >= 2020.
 #
@@ -283,7 +271,7 @@ MOST_CHARACTERS = 16_384
 MOST_LEVELS = 64
 LARGEST = 1 << 63  # no number of a filter reaches it
 FILTER_BLOCK_DOCUMENTS = 1 << 14
-"""Documents that are looked at together."""
+"""Documents tested at a time."""
 
 LiteralValue: TypeAlias = str | int | float | bool
 Mask: TypeAlias = NDArray[np.bool_]
@@ -307,32 +295,34 @@ MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class FieldSource(Protocol):
-    """Documents that have fields: a Corpus."""
+    """An object whose documents have fields that filters test, such as a Corpus."""
 
     @property
     def ids(self) -> Ids:
-        """Their identifiers."""
+        """The identifiers of all documents."""
         ...
 
     def field(self, name: str) -> FieldColumn:
-        """A field of each of them; raises UnknownName for one that none has."""
+        """Return a field of every document; raises UnknownName."""
         ...
 
 
 @dataclass(frozen=True)
 class DocumentFilter:
-    """A filter, ready to be asked of documents; text: as it prints and parses back; fields: those it reads."""
+    """A parsed filter on the fields of documents."""
 
     text: str
+    """Normal form, which parses back to an equal filter."""
     fields: tuple[str, ...]
+    """Fields that it reads, sorted."""
 
     def __str__(self) -> str:
         return self.text
 
     def mask(self, documents: FieldSource) -> Mask:
-        """Which documents fit: bool[N].
+        """Return the documents that the filter permits, bool[documents].
 
-        Raises UnknownName for a field that no document has, BadValue where a value is of another kind than the field.
+        Raises UnknownName for an unknown field, BadValue for a value of another kind than its field.
         """
         columns = {name: documents.field(name) for name in self.fields}
         reader = _Reader(self.text)
@@ -346,7 +336,7 @@ class DocumentFilter:
 
 
 def parse_filter(text: str) -> DocumentFilter:
-    """A filter from its text; raises BadValue for what is none."""
+    """Parse a filter; raises BadValue."""
     if not isinstance(text, str) or not text.strip():
         raise BadValue(f"""filter is {text!r}; expected such as 'lang == "en" and year >= 2020'""")
     if len(text) > MOST_CHARACTERS:
@@ -372,33 +362,26 @@ def _no_filter(text: str, what: str = "") -> BadValue:
 
 
 class _Block:
-    """Some documents' values of the fields that a filter reads, each read once."""
-
     def __init__(self, columns: dict[str, FieldColumn], start: int, stop: int) -> None:
         self.columns, self.start, self.stop = columns, start, stop
         self._texts: dict[str, list[str]] = {}
 
-    def texts(self, name: str) -> list[str]:
-        """The field as texts, "" where there is none."""
+    def values_of(self, name: str) -> list[str]:
         if name not in self._texts:
             self._texts[name] = self.columns[name].text.slice(self.start, self.stop).tolist()
         return self._texts[name]
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
-        """The field as numbers, NaN where there is none; None for a field of texts."""
         number = self.columns[name].number
         return None if number is None else number[self.start : self.stop]
 
 
 class _Reader:
-    """Reads a syntax tree as a test of documents; fields: those it names."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.fields: set[str] = set()
 
     def test(self, node: ast.expr, level: int) -> Test:
-        """The test that a node stands for; raises BadValue for a node that stands for none."""
         if level > MOST_LEVELS:
             raise _no_filter(self.text, f"has more than {MOST_LEVELS} levels")
         if isinstance(node, ast.BoolOp):
@@ -418,7 +401,6 @@ class _Reader:
         return lambda block: _present(block, name)
 
     def _link(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Test:
-        """The test of `left op right`, one of which is a field and the other a value."""
         names = self._field(left), self._field(right)
         if (names[0] is None) == (names[1] is None):
             pair = ast.unparse(ast.Compare(left, [op], [right]))[:60]
@@ -450,7 +432,6 @@ class _Reader:
         return lambda block: _fits(block, name, ORDERED[kind], value)
 
     def _field(self, node: ast.expr) -> str | None:
-        """The field that a node names, None for a value."""
         name = None
         if isinstance(node, ast.Name) and node.id not in ("true", "false"):
             name = node.id
@@ -472,7 +453,6 @@ class _Reader:
         return name
 
     def _value(self, node: ast.expr) -> LiteralValue | list[LiteralValue]:
-        """A literal, or a list of them; raises BadValue for anything else."""
         if isinstance(node, (ast.List, ast.Tuple)) and node.elts:
             return [one for one in map(self._value, node.elts) if not isinstance(one, list)]
         if isinstance(node, ast.Name):
@@ -488,37 +468,35 @@ class _Reader:
 
 
 def _present(block: _Block, name: str) -> Mask:
-    """Documents that have a field, and not 0 or false in it."""
+    """Return the documents with a value other than 0 or false."""
     number = block.numbers(name)
     if number is not None:
         present: Mask = (number != 0) & ~np.isnan(number)
         return present
-    return np.array([bool(text) for text in block.texts(name)], np.bool_)
+    return np.array([bool(text) for text in block.values_of(name)], np.bool_)
 
 
 def _holds(block: _Block, name: str, value: LiteralValue) -> Mask:
-    """Documents whose list holds a value, or whose text contains it."""
     column = block.columns[name]
     if column.many:
         return _fits(block, name, operator.eq, value)
     if column.number is not None or not isinstance(value, str):
         raise BadValue(f"filter: {value!r} in {name} asks for a text in a text; {name} is a {column.kind}")
-    return np.array([value in text for text in block.texts(name)], np.bool_)
+    return np.array([value in text for text in block.values_of(name)], np.bool_)
 
 
 def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: LiteralValue) -> Mask:
-    """Documents of which a value compares so with another."""
     number, column = block.numbers(name), block.columns[name]
     if number is not None and not isinstance(value, str):
         with np.errstate(invalid="ignore"):
             fitting: Mask = compare(number, float(value))
             return fitting
     if column.many and compare is operator.eq:
-        value = written_value(value)
+        value = _written_value(value)
     if number is not None or not isinstance(value, str):
         kind = "a text" if isinstance(value, str) else "a number"
         raise BadValue(f"filter: {name} is a {column.kind} in these documents; {value!r} is {kind}")
-    texts = block.texts(name)
+    texts = block.values_of(name)
     if column.many:
         return np.array(
             [any(compare(v, value) for v in t.split(LIST_SEPARATOR) if v) for t in texts], np.bool_
@@ -530,33 +508,29 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
 
 
 def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
-    """The fields that some filters read, sorted; "" is no filter. Raises BadValue for what is none."""
+    """Return the sorted names of fields that the filters read; raises BadValue for an invalid filter."""
     return tuple(sorted({name for text in set(filters) if text for name in parse_filter(text).fields}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentMasks:
-    """Documents as bits, a row for each different rule, and the row of each query.
-
-    docs: the N documents; bits: uint8[N / 8] for each rule, as np.packbits makes them; of_query: int32[Q], the rule of
-    each query, -1 where all documents may be ranked.
-    """
+    """The documents that may be ranked for each query, as bits: one row for each distinct filter."""
 
     docs: Ids
+    """All N documents."""
     bits: tuple[Bytes, ...]
+    """uint8[ceil(N / 8)] for each filter, from np.packbits."""
     of_query: Int32
+    """int32[Q]: number of each query's filter; -1 permits all documents."""
 
     @staticmethod
     def every(docs: Ids, queries: int) -> DocumentMasks:
-        """All documents for so many queries."""
+        """Return masks that permit all documents."""
         return DocumentMasks(docs, (), np.full(queries, -1, np.int32))
 
     @staticmethod
     def of(filters: Sequence[str], documents: FieldSource) -> DocumentMasks:
-        """The documents that fit the filter of each query, all for "".
-
-        Raises what `parse_filter` and `DocumentFilter.mask` raise.
-        """
+        """Return the documents that fit the filter of each query; "" permits all. Raises BadValue and UnknownName."""
         texts = [str(parse_filter(text)) if text else "" for text in filters]
         number = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}
         bits = tuple(np.packbits(parse_filter(text).mask(documents)) for text in number)
@@ -571,22 +545,25 @@ class DocumentMasks:
         )
 
     def lengths(self) -> Int64:
-        """How many documents may be ranked for each query."""
+        """Return how many documents may be ranked for each query, int64[Q]."""
         every = [int(np.unpackbits(row).sum(dtype=np.int64)) for row in self.bits]
         return np.array([*every, len(self.docs)], np.int64)[self.of_query]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentMasks:
-        """Those of these queries, in this order; of -1, all documents."""
+        """Return the masks of these queries, in this order; -1 permits all documents."""
         return replace(self, of_query=np.append(self.of_query, np.int32(-1))[codes])
 
-    def within(self, mask: NDArray[np.bool_]) -> DocumentMasks:
-        """Those of the documents that fit a mask too, bool[N]."""
+    def restricted_to(self, mask: NDArray[np.bool_]) -> DocumentMasks:
+        """Return the masks restricted to documents that also fit `mask`, bool[N]."""
         bits = np.packbits(mask)
         of_query = np.where(self.of_query < 0, len(self.bits), self.of_query).astype(np.int32)
         return replace(self, bits=(*(row & bits for row in self.bits), bits), of_query=of_query)
 
     def allow(self, query: NDArray[np.integer], doc: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether each document may be ranked for the query beside it; doc: numbers in docs, -1 fits no rule."""
+        """Return whether each (query, document) pair is permitted, bool[n].
+
+        doc: codes into `docs`; -1 fits no filter.
+        """
         allowed = np.ones(len(doc), np.bool_)
         rule = self.of_query[query]
         for number, row in enumerate(self.bits):

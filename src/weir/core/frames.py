@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import (
     TYPE_CHECKING,
@@ -23,6 +23,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import named_arguments
 from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName, require
 
@@ -42,10 +43,10 @@ FRAMES = {"pandas": ("pandas", "DataFrame"), "polars": ("polars", "DataFrame"), 
 
 
 class Columned(Protocol):
-    """A value that is aligned columns."""
+    """A value that holds columns of equal length, such as a run."""
 
     def columns(self) -> Columns:
-        """The columns by name."""
+        """Return {name: values}."""
         ...
 
 
@@ -55,39 +56,48 @@ def to_frame(values: Columned, library: Literal["pandas"] = "pandas") -> PandasF
 def to_frame(values: Columned, library: Literal["polars"]) -> PolarsFrame: ...
 @overload
 def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
+@named_arguments
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-    """The `columns()` of a value as a data frame: the method `to_frame` of every class that has columns.
+    """Return the `columns()` of a value as a data frame of pandas, polars or arrow.
 
-    library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
+    Raises UnknownName for another library, MissingExtra if it is not installed.
     """
     if library not in FRAMES:
         raise UnknownName("library of frames", str(library), FRAMES)
     module, make = FRAMES[library]
-    return getattr(require(module, extra="frames"), make)(dict(values.columns()))
+    return getattr(require(module), make)(dict(values.columns()))
 
 
-# Frozen dataclasses as plain values and back: what JSON holds, at full precision.
+def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
+    """Return {name: values} of some dicts, in order of first appearance; None if a dict lacks the name."""
+    held = list(lines)
+    return {
+        name: [line.get(name) for line in held] for name in dict.fromkeys(n for line in held for n in line)
+    }
+
+
+# Frozen dataclasses as plain JSON values and back, at full precision.
 
 T = TypeVar("T")
 
 
-def plain(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
-    """The same as dicts, lists, texts and numbers; an undefined number is None, as JSON has no NaN."""
+def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
+    """Return the value as JSON holds it (dicts, lists, texts, numbers); non-finite numbers become None."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: json_value(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [json_value(one) for one in value]
     if isinstance(value, (np.ndarray, Ids)):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """The dataclass of these `plain` values; its fields are plain, tuples, dicts, arrays, identifiers or dataclasses.
+    """Return the dataclass with these `plain` values; None becomes NaN in float fields.
 
-    A number that is None is NaN where the field must have one. Raises BadValue for fields of another class.
+    Raises BadValue for other fields.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"found {type(values).__name__}; expected the fields of {kind.__name__}")

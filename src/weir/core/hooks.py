@@ -1,7 +1,7 @@
-"""What rooms above say of values: how they are read, written and shown.
+"""Hooks: functions of higher rooms (reading, writing, showing) that values of `core` call.
 
-A value of `core` calls a `Hook`; the room that knows how registers its function when it is imported. `weir/__init__.py`
-says which modules these are, so that a value that came from elsewhere, such as a pickle, finds them too.
+A module registers its functions on import; `weir/__init__.py` lists these modules, for values that arrive
+without them, such as by pickle.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ R = TypeVar("R")
 
 
 class Hook(Generic[P, R]):
-    """A function of a room above; use: what it is for, as in "writing a run"."""
+    """A function that a higher room provides; `use` names its purpose, as in "writing a run"."""
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))
-    """Imports the modules that register functions, floor by floor from below."""
+    """Imports the modules that register functions, from the lowest room up."""
 
     def __init__(self, use: str) -> None:
         self.use = use
         self.function: Callable[P, R] | None = None
 
     def register(self, function: Callable[P, R]) -> None:
-        """Let calls go to this function."""
+        """Set the function that is called."""
         self.function = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the registered function; raises WeirError where no module registers one."""
+        """Call the registered function; raises WeirError without one."""
         floors = Hook.rooms()
         while self.function is None:
             if next(floors, self) is self:

@@ -1,4 +1,4 @@
-"""The shapes in which people hold the ranking and the judgments of one query."""
+"""The forms in which users hold the ranking and the judgments of one query."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from weir.errors import BadRanking, BadValue
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A column with labels, such as a pandas Series: scores or grades under the documents' identifiers."""
+    """A labelled series of values, such as one of pandas."""
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        """(label, value) pairs."""
+        """Return (label, value) of each entry, in order."""
 
     def to_numpy(self) -> Any:  # noqa: ANN401  a numpy array of any type
-        """The values alone."""
+        """Return the values as an array, without their labels."""
 
 
 @runtime_checkable
 class _Column(Protocol):
-    """A column without labels: a numpy array, a polars Series, an Arrow array."""
-
     def to_numpy(self) -> Any:  # noqa: ANN401  a numpy array of any type
-        """The values."""
+        ...
 
 
 Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """{document: score} of a ranking: as it is, or of documents in rank order, (document, score) pairs or a Series.
+    """Return {document: score} of a mapping, documents in rank order, (document, score) pairs or a Series.
 
-    where: the query, for messages. Documents without scores get those that keep their order, from their number down
-    to 1: no two are tied. Raises BadRanking for anything else, for a set, which has no order, and for a document twice.
+    Documents without scores get n down to 1. Raises BadRanking for other types, also a set, and for a
+    repeated document.
+
+    where: the query, as messages name it.
     """
     if isinstance(ranking, Mapping):
         return ranking
@@ -61,10 +61,10 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """{document: grade} of judgments: as they are, or of a list or set of relevant documents, pairs or a Series.
+    """Return {document: grade} of a mapping, relevant documents (grade 1), (document, grade) pairs or a
+    Series.
 
-    where: the query, for messages. Documents without grades have grade 1. Raises BadValue for anything else, and for a
-    document with two grades.
+    Raises BadValue for other types and for a document with two grades.
     """
     if isinstance(judgments, Mapping):
         return judgments
@@ -84,7 +84,6 @@ def grades_of(where: str, judgments: object) -> Given:
 
 
 def _listed(values: object) -> list[object] | None:
-    """What was given in order, a Series with numbers as pairs; None for what has no order."""
     if isinstance(values, Labelled):
         return (
             list(values.items())
@@ -98,7 +97,6 @@ def _listed(values: object) -> list[object] | None:
 
 
 def _pairs(listed: Sequence[object]) -> list[tuple[object, object]] | None:
-    """The (document, number) pairs that they all are; None where the first is none."""
     pairs: list[tuple[object, object]] = [
         (one[0], one[1])
         for one in listed

@@ -1,67 +1,72 @@
-"""The join of a run with judgments: made once, measured many times."""
+"""The join of a run with judgments: made once, used by all measures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.intents import IntentQrels
 from weir.core.order import compared, cut_in_ties, tie_groups, tied, tied_at_end
+from weir.core.origin import Grades as AnyGrades
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64, Grades, Ids, Int32, Int64, stretches
-
-if TYPE_CHECKING:
-    from weir.core.intents import JudgedIntents
-    from weir.core.origin import Grades as AnyGrades
-
+from weir.core.strings import Float64, Grades, Ids, Int32, Int64, count_equal, stretches
 
 Groups: TypeAlias = tuple[Int64, Int64]
 _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]
 
-_ABSENT = np.iinfo(np.int16).min  # no grade, whole or not: those of Qrels lie within ±2**14
+_ABSENT = np.iinfo(np.int16).min  # no grade: grades of Qrels lie within ±2**14
 _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubles a quarter as many
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """Where the judged documents stand in each ranking, and what an ideal ranking would hold.
+    """The ranks of judged documents in each ranking, and the ideal ranking.
 
-    It covers every judged query, whether the run answered it or not. Only judged documents are kept:
-    whatever else stands in a ranking is unjudged, and `retrieved` says how much that is.
-
-    queries: Ids[Q] the judged queries; retrieved: int32[Q] documents returned; tied: int32[Q] returned
-    documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n] or float64[n]: the
-    judged documents returned, by query then rank; first, last: int32[n] the places of all documents of
-    that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
-    [m] as `grade`: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
-    of them, "" where there is none; float_rank: int32[n] the ranks where scores compare as floats, None where they
-    are the same; intents: the same for each intent of a query, where judgments are of intents; judgments: what it was
-    joined with; tied_end: bool[Q] whether the last documents returned share their score, None where that is not known.
+    It covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
     """
 
     queries: Ids
+    """The Q judged queries."""
     retrieved: Int32
+    """int32[Q]: documents returned."""
     tied: Int32
+    """int32[Q]: returned documents that share their score with another."""
     query: Int32
+    """int32[n]: query of each judged document returned, sorted by query then rank."""
     rank: Int32
+    """int32[n], from 1."""
     grade: Grades
+    """int16[n] or float64[n]."""
     first: Int32
+    """int32[n]: lowest rank that an order of ties can give the document; `last` is the highest."""
     last: Int32
     ideal_ptr: Int64
+    """int64[Q + 1]: offsets into `ideal`."""
     ideal: Grades
+    """Grades of all judgments of each query, descending."""
     ignored: int = 0
+    """Number of queries in the run without judgments."""
     stranger: str = ""
+    """An example of an ignored query, or ""."""
     float_rank: Int32 | None = None
+    """int32[n]: ranks if scores compare as floats; None if equal."""
     intents: JudgedIntents | None = None
+    """Ranks for each intent, for judgments of intents."""
     judgments: AnyGrades | None = None
     tied_end: NDArray[np.bool_] | None = None
+    """bool[Q]: the last documents returned are tied; None if not known."""
+    own_first: int = 0
+    """Number of rankings whose first document bears the identifier of their query."""
+    beside: object = None
+    """What `Qrels.beside` makes of the run; None without rules of documents."""
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
-        """Join a run with judgments."""
+        """Return the join of a run with judgments."""
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
@@ -88,6 +93,8 @@ class Judged:
             *(qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, *counts),
             judgments=qrels,
             tied_end=tied_end,
+            own_first=_own_first(run),
+            beside=None if qrels.beside is None else qrels.beside.join(run, qrels.queries),
         )
 
     def __len__(self) -> int:
@@ -99,14 +106,11 @@ class Judged:
 
     @property
     def answered(self) -> NDArray[np.bool_]:
-        """bool[Q]: the run returned something for the query."""
+        """bool[Q]: True if the run returned a document."""
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """The join of these queries alone, renumbered from 0 in the given order; a query may come again.
-
-        Intents are left out.
-        """
+        """Return the join of these queries in this order, without intents and `beside`; queries may repeat."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
         ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])
@@ -125,10 +129,11 @@ class Judged:
             float_rank=None if self.float_rank is None else self.float_rank[row],
             intents=None,
             tied_end=None if self.tied_end is None else self.tied_end[codes],
+            beside=None,
         )
 
     def by_floats(self) -> Judged:
-        """The same where scores compare as floats, as in trec_eval 9, without its ties: a document has its one rank."""
+        """Return the join with scores compared as floats, as in trec_eval 9, and ties resolved."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -149,24 +154,24 @@ class Judged:
         )
 
     def cut_in_ties(self) -> tuple[int, int]:
-        """As `order.cut_in_ties` of all rankings; (0, 0) where the ends of rankings were not looked at."""
+        """Return `order.cut_in_ties` of all rankings; (0, 0) if `tied_end` is not known."""
         return (0, 0) if self.tied_end is None else cut_in_ties(self.retrieved, self.tied_end)
 
     def relevant(self, rel: float = 1) -> Int64:
-        """How many documents of each query are judged `rel` or better."""
+        """Return the number of documents of each query with grade `rel` or better, int64[Q]."""
         return self._count(self.ideal >= rel)
 
     def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
-        """bool[n]: rows within the first k whose grade is `rel` or better."""
+        """Return the rows of documents in the top k with grade `rel` or better, bool[n]."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
 
     def above_zero(self) -> Int64:
-        """How many documents of each query have a grade above 0: of whole grades, those that `relevant` counts."""
+        """Return the number of documents of each query with a grade above 0, int64[Q]."""
         return self._count(self.ideal > 0)
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """bool[n]: rows within the first k whose grade is above 0."""
+        """Return the rows of documents in the top k with a grade above 0, bool[n]."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -176,31 +181,30 @@ class Judged:
         return counts
 
     def ideal_query(self) -> Int32:
-        """The query number of each row of `ideal`."""
+        """Return the query of each row of `ideal`, int32[m]."""
         return np.arange(len(self), dtype=np.int32).repeat(self._judgments)
 
     def ideal_rank(self) -> Int64:
-        """The rank, from 1, of each row of `ideal`."""
+        """Return the rank from 1 of each row of `ideal`, int64[m]."""
         return np.arange(1, len(self.ideal) + 1) - self.ideal_ptr[:-1].repeat(self._judgments)
 
     @property
     def _judgments(self) -> Int64:
-        """How many documents of each query are judged."""
         judgments: Int64 = self.ideal_ptr[1:] - self.ideal_ptr[:-1]
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """How many of these rows belong to each query."""
+        """Return the number of selected rows of each query, int64[Q]."""
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """The sum of weights of each query, added in rank order in double, as trec_eval adds."""
+        """Return the sum of weights of each query, added in rank order in double as in trec_eval, float64[Q]."""
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
 
 def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
-    """The grades of each query, descending; query: of each grade, ascending."""
+    """Return the grades of each query, descending; `query` must ascend."""
     if grade.dtype.kind == "f":
         return grade[np.lexsort((-grade, query))]
     above = query.astype(np.int64) << 16
@@ -209,11 +213,16 @@ def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
     return (above - key).astype(np.int16)
 
 
-def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Placed:
-    """Query, rank, grade, first and last place of the rows of the run that are judged, by query then rank.
+def _own_first(run: Run) -> int:
+    answered, docs = np.flatnonzero(np.diff(run.ptr) > 0), run.docs.strings
+    best = run.doc[run.ptr[answered]]
+    if len(best) and best.min() < 0:  # a document outside the table has no identifier here
+        answered, best = answered[best >= 0], best[best >= 0]
+    queries = run.queries.strings if len(answered) == len(run.queries) else run.queries.strings.take(answered)
+    return count_equal(docs.data, docs.ptr[:-1][best], docs.lengths(best), queries)
 
-    Some queries at a time share a table with a cell for every judged document: a row's grade is one look-up.
-    """
+
+def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Placed:
     columns = _Columns.of(run, qrels)
     width = (
         columns.width + 1
@@ -232,7 +241,7 @@ def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Pl
         cell = judged_queries[of] * width + columns.judged[judged]
         table[cell] = qrels.grade[judged]
         ptr = run.ptr[start : start + len(codes) + 1]
-        row, column = columns.within(run.doc[ptr[0] : ptr[-1]])
+        row, column = columns.columns_of(run.doc[ptr[0] : ptr[-1]])
         lengths = np.diff(ptr if row is None else np.searchsorted(row, ptr - ptr[0]))
         hit, grade = _looked_up(lengths, column, table, width)
         table[cell] = _ABSENT
@@ -248,7 +257,6 @@ def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Pl
 
 
 def _looked_up(lengths: Int64, column: Int32, table: Grades, width: int) -> tuple[Int64, Grades]:
-    """The rows whose cell holds a grade, and that grade; lengths: the rows of each query."""
     # The column -1 falls on the last, empty cell of the query before, or of the table.
     cell = np.repeat(np.arange(0, len(lengths) * width, width, dtype=np.int32), lengths)
     cell += column
@@ -258,7 +266,6 @@ def _looked_up(lengths: Int64, column: Int32, table: Grades, width: int) -> tupl
 
 
 def _placed(row: Int64, grade: Grades, codes: Int32, ptr: Int64, groups: Groups) -> _Placed:
-    """The columns of some rows of a run, ascending; codes, ptr: of its queries; groups: see tie_groups."""
     begin, end = (edge[slice(*np.searchsorted(groups[0], ptr[[0, -1]]))] for edge in groups)
     cuts = np.searchsorted(row, ptr)
     before = np.repeat(ptr[:-1] - 1, np.diff(cuts))
@@ -271,21 +278,18 @@ def _placed(row: Int64, grade: Grades, codes: Int32, ptr: Int64, groups: Groups)
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """The columns of a table of judged documents.
-
-    width: how many; of_doc: int32[D + 1] the column of each document of the run, -1 for one that nobody judged and
-    for the document -1; None: the documents are the columns; judged: int32[n] the column of each judgment;
-    perhaps: bool, whether the number of a judged document ends in so many bits; None: where most are judged.
-    """
+    """Maps documents to the columns of a table that has one column for each judged document."""
 
     width: int
     of_doc: Int32 | None
+    """int32[D + 1]: column of each document of the run, -1 if unjudged; None if codes are columns."""
     judged: Int32
+    """int32[n]: column of each judgment."""
     perhaps: NDArray[np.bool_] | None
+    """True for the low bits of judged document numbers; None if most are judged."""
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> _Columns:
-        """Number the judged documents."""
         width, column = len(qrels.docs), qrels.doc
         of_doc: Int32 | None = None
         if width > len(column):  # a table of the whole collection: keep to the judged
@@ -304,8 +308,8 @@ class _Columns:
         perhaps[np.flatnonzero(of_doc >= 0) & (len(perhaps) - 1)] = True
         return _Columns(width, of_doc, column, perhaps)
 
-    def within(self, doc: Int32) -> tuple[Int64 | None, Int32]:
-        """The columns of some documents, and which they are of these; None: all of them."""
+    def columns_of(self, doc: Int32) -> tuple[Int64 | None, Int32]:
+        """Return (positions among `doc`, None for all; their columns)."""
         if self.of_doc is None:
             return None, doc
         if self.perhaps is None:
@@ -316,7 +320,7 @@ class _Columns:
 
 
 def _translation(here: Ids, there: Ids) -> Int32:
-    """For each identifier of one table its number in the other, -1 where it is not there, and -1 at the end."""
+    """Return the number in `there` of each identifier of `here`, -1 if absent, followed by a last -1."""
     numbers = np.full(len(here) + 1, -1, np.int32)
     if here.index is None:
         numbers[:-1] = there.codes(here.strings)
@@ -324,3 +328,93 @@ def _translation(here: Ids, there: Ids) -> Int32:
         codes = here.codes(there.strings)
         numbers[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
     return numbers
+
+
+# Ranks for each intent, where judgments are of intents.
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedIntents:
+    """The ranks of the documents judged for each intent."""
+
+    qrels: IntentQrels
+    joined: Judged
+    """Join with `qrels.numbered`, whose grades identify documents."""
+
+    def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
+        """Return intent and rank of each relevant document in the top k, by intent then rank."""
+        rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
+        rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
+        rank[rows] = self.joined.rank
+        return self._spread(rank, k, rel)
+
+    def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
+        """Return intent and rank as `found`, for ndeval's greedy ideal ranking (the optimum is NP-hard).
+
+        Each document of an intent multiplies the gain of the next by 1 - alpha; ties go to the larger identifier.
+        """
+        numbered, relevant = self.qrels.numbered, self.qrels.grade >= rel
+        rank = np.zeros(len(numbered.doc), np.int32)
+        ends = np.searchsorted(self.qrels.query[self.qrels.intent], np.arange(len(numbered) + 1))
+        for q in range(len(numbered)):
+            mine = np.arange(ends[q], ends[q + 1])[relevant[ends[q] : ends[q + 1]]]
+            if len(mine):
+                rows, row = np.unique(self.qrels.row[mine], return_inverse=True)
+                tie = numbered.docs.tie_ranks[numbered.doc[rows]]
+                intents, intent = np.unique(self.qrels.intent[mine], return_inverse=True)
+                wants = np.zeros((len(intents), len(rows)), np.bool_)
+                wants[intent, row] = True
+                rank[rows] = _greedy(wants, tie, alpha, k)
+        return self._spread(rank, k, rel)
+
+    def _spread(self, rank_of_row: Int32, k: int | None, rel: float) -> tuple[Int32, Int32]:
+        rank = rank_of_row[self.qrels.row]
+        ranked = (self.qrels.grade >= rel) & (rank > 0) & ((rank <= k) if k is not None else True)
+        intent, rank = self.qrels.intent[ranked], rank[ranked]
+        order = np.lexsort((rank, intent))
+        return intent[order], rank[order]
+
+    def relevant(self, rel: float) -> Int64:
+        """Return the number of documents relevant to each intent, int64[P]."""
+        return np.bincount(self.qrels.intent[self.qrels.grade >= rel], minlength=len(self.qrels.query))
+
+    def intents(self, rel: float) -> Int64:
+        """Return the number of intents of each query with a relevant document, int64[Q]."""
+        return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
+
+    def total(self, of_intent: Float64) -> Float64:
+        """Return the sum over the intents of each query, float64[Q]."""
+        sums = np.bincount(self.qrels.query, of_intent, minlength=len(self.qrels))
+        return sums.astype(np.float64, copy=False)
+
+
+def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
+    """Return the join of a run with judgments of documents or of intents."""
+    if isinstance(qrels, IntentQrels):
+        return with_intents(Judged.of(run, qrels.numbered), qrels)
+    return Judged.of(run, qrels)
+
+
+def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
+    """Return a join with `qrels.numbered` with `intents` set, and the best grade of each document over all intents."""
+    best, numbered = qrels.best(), qrels.numbered
+    ideal = best[np.lexsort((-best, numbered.query_of_row()))]
+    grade = best[numbered.ptr[joined.query] + joined.grade]
+    intents = JudgedIntents(qrels, joined)
+    return replace(joined, grade=grade, ideal=ideal, intents=intents, judgments=qrels)
+
+
+def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -> Int32:
+    """Return the greedy rank of each document, int32[D], 0 beyond k. wants: bool[intents, D]."""
+    order = np.argsort(tie)
+    wants = wants[:, order]
+    remaining, open_ = np.ones(len(wants)), np.ones(wants.shape[1], np.bool_)
+    rank = np.zeros(wants.shape[1], np.int32)
+    for number in range(1, min(wants.shape[1], k or wants.shape[1]) + 1):
+        # Added intent after intent, as a matrix product need not: rounding decides between near ties.
+        gain = np.add.reduce(np.where(wants, remaining[:, None], 0.0), axis=0)
+        gain[~open_] = -1.0
+        chosen = int(np.argmax(gain))
+        open_[chosen], rank[order[chosen]] = False, number
+        remaining[wants[:, chosen]] *= 1.0 - alpha
+    return rank

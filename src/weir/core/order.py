@@ -1,10 +1,8 @@
-"""The one order of results: score descending, then document id descending, as trec_eval.
+"""The one order of results: score descending, then document id descending, as in trec_eval.
 
-Nothing else in Weir sorts or selects hits on its own; kernels follow this order and are tested against it.
-Scores compare as doubles (trec_eval 10); `ties="trec9"` compares them as floats, as trec_eval 9 and
-pytrec_eval do, so that scores which differ only beyond seven digits become ties.
-
-What nothing has scored stands in a drawn order (`drawn_keys`), since identifiers may name what is relevant.
+No other module sorts or selects results; kernels follow this order and are tested against it. `ties="trec9"`
+compares scores as floats, as trec_eval 9 and pytrec_eval do, instead of doubles (trec_eval 10). Documents
+without scores get a random but fixed order (`drawn_keys`).
 """
 
 from __future__ import annotations
@@ -31,14 +29,11 @@ from weir.errors import BadValue
 Ties: TypeAlias = Literal["trec", "trec9"]
 TIES: tuple[Ties, ...] = ("trec", "trec9")
 DRAW_SEED = 20_231_128
-"""Seed of the order of what nothing has scored."""
+"""Seed of the order of documents without scores."""
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Scores at the precision in which they are compared.
-
-    Raises BadValue for a rule that does not exist.
-    """
+    """Return scores in the precision in which they are compared; raises BadValue for an unknown rule."""
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
     if ties == "trec":
@@ -48,15 +43,12 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
-    """The permutation that brings rows into result order within each query.
-
-    query: int[n] query number of each row; score: float64[n]; tie_rank: int[n], see Ids.tie_ranks.
-    """
+    """Return the permutation that sorts rows into result order within each query, int64[n]."""
     return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
 
 
 def by_score(query: NDArray[np.integer], score: Float64) -> Int64:
-    """The permutation that brings rows into order of query and falling score; ties stay as they come."""
+    """Return the stable permutation that sorts rows by query, then descending score, int64[n]."""
     if (query[1:] < query[:-1]).any():
         return np.lexsort((-score, query))
     order = np.arange(len(score))
@@ -73,9 +65,10 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """The permutation with rows of one query and equal score, adjacent in it, in the order of their documents.
+    """Return the permutation `order` with tied rows, which are adjacent in it, in the order of their
+    documents.
 
-    tie_rank_of: the tie ranks of some rows; ties are mostly few, and only tied rows are asked about.
+    tie_rank_of: returns the `Ids.tie_ranks` of tied rows.
     """
     query, score = query[order], score[order]
     same = np.zeros(len(order) + 1, np.bool_)
@@ -92,7 +85,7 @@ def settled(
 def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
-    """As settled(by_score(...)), for rows of ascending queries in no order within them: several times quicker."""
+    """Return settled(by_score(...)), several times faster if queries ascend but scores are unsorted."""
     order = np.argsort(-score)  # ties are settled below, so it need not be stable
     few = len(query) == 0 or int(query[-1]) < 2**16
     number = query.astype(np.uint16) if few else query
@@ -100,16 +93,13 @@ def arranged(
 
 
 def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
-    """Whether rows are already in result order; strictly: so that no tie has to be looked at."""
+    """Return whether rows are in result order; `strictly` also excludes ties."""
     falls = score[1:] < score[:-1] if strictly else score[1:] <= score[:-1]
     return bool(np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & falls)))
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """The k documents with the best positive scores, in result order.
-
-    score: float64[N] of every document; tie_rank: int32[N], see Ids.tie_ranks.
-    """
+    """Return the k documents with the best positive scores in result order, int32[at most k]."""
     matching = np.flatnonzero(score > 0)
     if len(matching) > k:
         kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
@@ -121,11 +111,7 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """A number for each row, by which rows of a query stand in a drawn order: a hash of DRAW_SEED, query and document.
-
-    queries, documents: identifiers, of which query and doc name one for each row. The same in every process, on every
-    platform, and whatever other rows there are.
-    """
+    """Return a pseudo-random sort key for each row, uint64[n]: a hash of DRAW_SEED, query and document."""
     of_query, of_document = (
         hash_strings(names.data, names.ptr[:-1], names.lengths()) for names in (queries, documents)
     )
@@ -135,17 +121,13 @@ def drawn_keys(
 
 
 def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Every bit of a number spread over all of them."""
     for factor in (MIX, MIX_TAIL):
         key = (key ^ (key >> np.uint64(33))) * np.uint64(factor)
     return key ^ (key >> np.uint64(33))
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Where two or more rows of a query share their score: the first row of each group and the row after its last.
-
-    Rows are in result order, those of query q from ptr[q] to ptr[q + 1].
-    """
+    """Return (first row, end) of each group of tied rows, int64; rows must be in result order, query q from ptr[q]."""
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
         np.equal(score[1:], score[:-1], out=same[2:-1])
@@ -155,14 +137,14 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """How many rows of each query share their score with another row of it; groups: see tie_groups."""
+    """Return the number of tied rows of each query, int32[Q]."""
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
 
 
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
-    """Whether the k-th score of each query goes on beyond k: bool[Q]; rows in result order, q from ptr[q]."""
+    """Return whether ranks k and k + 1 of each query are tied, bool[Q]."""
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
     last = ptr[longer] + k
@@ -171,17 +153,16 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Whether the last rows of each query share their score: bool[Q]; groups: see tie_groups."""
+    """Return whether the last rows of each query are tied, bool[Q]."""
     ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
     ends[groups[1]] = True
     return ends[ptr[1:]] & (np.diff(ptr) > 0)
 
 
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
-    """(k, how many rankings of k documents end in a tie), where at least half of the rankings, and two, end at k, the
-    longest of them; (0, 0) elsewhere. Whether equal scores follow is not seen.
+    """Return (k, number of rankings of length k that end in a tie) for the maximal length k.
 
-    length: documents of each; tied_end: see tied_at_end.
+    (0, 0) unless at least two rankings, and half of the nonempty ones, have length k.
     """
     k = int(length.max(initial=0))
     at_k = length == k
@@ -191,15 +172,12 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
 
 def ranks(ptr: Int64) -> Int64:
-    """The rank of each row within its query, from 1; those of query q are the rows from ptr[q] to ptr[q + 1]."""
+    """Return the rank from 1 of each row within its query, int64[n]."""
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """The rows with a score that is another's of their query as floats, but not as doubles, and the group of each.
-
-    Rows are in the order "trec", those of query q from ptr[q] to ptr[q + 1]; rows of a group follow each other.
-    """
+    """Return the rows tied as floats but not as doubles, and the group of each; rows must be in order "trec"."""
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
     neighbours = single[1:] == single[:-1]
@@ -212,9 +190,9 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 
 
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
-    """The rank of each row by the order "trec9"; None where it is that of "trec" throughout.
+    """Return the rank of each row in order "trec9", int32[n]; None if equal to "trec".
 
-    close: see close_as_floats; documents: the identifiers of those rows.
+    close: from `close_as_floats`; `documents` holds the identifiers of those rows.
     """
     row, group = close
     place = np.empty(len(row), np.int64)

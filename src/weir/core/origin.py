@@ -1,4 +1,4 @@
-"""Of what scores are: the collection, the judgments, the depth; and what keeps two of them out of one statement."""
+"""Origins of scores (collection, judgments, depth), and the reasons why two must not be compared."""
 
 from __future__ import annotations
 
@@ -14,39 +14,38 @@ _NAMED = 3  # queries of a sentence
 
 
 class Grades(Protocol):
-    """Judgments of any kind: they say the grade of each document, or of each document for each intent."""
+    """Judgments of any kind whose equality decides if scores may be compared."""
 
     def to_dict(self) -> Mapping[str, Mapping[str, Any]]:
-        """{query: {document: grade}}, or {query: {intent: {document: grade}}}."""
+        """Return {query: {document: grade}}, or {query: {intent: {document: grade}}}."""
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Say of what scores are, as far as that is known; "" and None where it is not."""
+    """The origin of scores; "" and None if not known."""
 
     judgments: Grades | None = None
-    """By which they were computed."""
+    """Judgments that the scores were computed from."""
     digest: str = ""
-    """Hash of the judgments, as records of stages have it."""
+    """Hash of the judgments, as in stage records."""
     saved: Mapping[str, str] = field(default_factory=dict)
-    """Marks of the queries, where a file has them."""
+    """Marks of the queries, if read from a file."""
     collection: str = ""
     split: str = ""
     system: str = ""
     depth: int | None = None
-    """Documents that each query was answered with, at most."""
+    """Most documents returned for a query."""
 
     @cached_property
     def marks(self) -> Mapping[str, str]:
-        """{query: a hash of its judgments}, empty where they are not known."""
+        """{query: hash of its judgments}; empty if not known."""
         return self.saved if self.judgments is None else judgment_marks(self.judgments)
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Why two scores belong in no statement together, in words that follow "they are"; [] as far as is known.
+    """Return the reasons why two scores must not be compared, as words after "they are"; [] if they may.
 
-    The one guard of comparisons, gates and explanations. paired: whether only queries that both have are looked at, as
-    pairs of values are; else all have to be the same, as for two means.
+    paired: compare the judgments of common queries only, as paired values need; otherwise all must be equal.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -70,7 +69,7 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def judgment_marks(judgments: Grades) -> dict[str, str]:
-    """{query: a hash of its judgments}, whatever the order of documents; eight hexadecimal digits."""
+    """Return {query: hash of its judgments}, eight hexadecimal digits, independent of document order."""
     return {query: _mark(grades) for query, grades in judgments.to_dict().items()}
 
 
@@ -80,5 +79,4 @@ def _mark(grades: Mapping[str, object]) -> str:
 
 
 def _as_floats(grades: Mapping[str, Any]) -> dict[str, object]:
-    """Grades as floats, so that 1 and 1.0 are one grade."""
     return {name: _as_floats(one) if isinstance(one, Mapping) else float(one) for name, one in grades.items()}

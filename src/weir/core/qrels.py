@@ -1,81 +1,81 @@
-"""Relevance judgments, where they come from, and layers of them."""
+"""Relevance judgments, their origins, and layers of judgments."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.argument_types import checked
-from weir.core import frames
+from weir.argument_types import checked, named_arguments
+from weir.core import frames, mapping_views
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
-from weir.core.strings import Grades, Ids, Int32, Int64, Strings
+from weir.core.strings import Grades, Ids, Int32, Int64, Strings, offsets, stretches
 from weir.core.tables import first_rows
 from weir.errors import BadValue
 
-# Where judgments come from: "human", "duplicate", "llm:...", whatever their file says; and layers of judgments.
+if TYPE_CHECKING:
+    from weir.core.run import Run
+
+# Origins of judgments: "human", "duplicate", "llm:..."; and layers of judgments.
 
 MODEL = "llm:"
-"""How the origin of a model's judgments begins; its name follows."""
+"""Prefix of the origin of a model's judgments; its name follows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """The origin of each judgment.
-
-    names: the different origins, "" for judgments that name none; code: int32[n] the number in `names` of each
-    judgment.
-    """
+    """The source that a file names for each judgment, such as a person or a model."""
 
     names: tuple[str, ...]
+    """Distinct origins; "" for judgments without one."""
     code: Int32
+    """int32[n]: position in `names` of each judgment's origin."""
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """The origins of judgments, one text for each."""
+        """Return origins from one text for each judgment."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
 
     @staticmethod
     def alike(name: str, count: int) -> Origins:
-        """One origin for so many judgments."""
+        """Return the same origin for all `count` judgments."""
         return Origins((name,), np.zeros(count, np.int32))
 
     def take(self, rows: NDArray[np.integer]) -> Origins:
-        """The origins of these judgments."""
+        """Return the origins of these rows."""
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
-        """The origins of these judgments and then of others."""
+        """Return these origins followed by others."""
         names = tuple(dict.fromkeys([*self.names, *other.names]))
         number = np.array([names.index(name) for name in other.names], np.int32)
         return Origins(names, np.concatenate([self.code, number[other.code]]))
 
     def tolist(self) -> list[str]:
-        """The origin of each judgment."""
         return [self.names[code] for code in self.code.tolist()]
 
     def of_models(self) -> NDArray[np.bool_]:
-        """Which judgments are a model's: those whose origin begins with "llm:", bool[n]."""
+        """Return which judgments are by models, whose origin begins with "llm:", bool[n]."""
         models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
         return np.asarray(models[self.code], np.bool_)
 
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """How many judgments, or of these, come from where, the most first."""
+        """Return {origin: number of judgments, or of the selected `rows`}, descending."""
         code = self.code if rows is None else self.code[rows]
         number = np.bincount(code, minlength=len(self.names)).tolist()
         counts = {name: n for name, n in zip(self.names, number, strict=True) if n}
         return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
-    def summary(self, rows: NDArray[np.bool_] | None = None) -> str:
-        """The counts in words: "9 human, 2 llm:judge"."""
+    def counts_in_words(self, rows: NDArray[np.bool_] | None = None) -> str:
+        """Return the counts in words: "9 human, 2 llm:judge"."""
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
 
@@ -88,31 +88,49 @@ READ_QRELS: Hook[[str | os.PathLike[str]], Qrels] = Hook("reading judgments")
 WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgments")
 
 
+class Beside(Protocol):
+    """What a file beside the judgments says of documents, joined with rankings as judgments are."""
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of all that it says, for keys of scores."""
+        ...
+
+    def join(self, run: Run, queries: Ids) -> object:
+        """Return what its measures read of a run (`Judged.beside`), with queries numbered as given."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
-    """Who judged what: one grade for each judged (query, document) pair.
+    """Relevance judgments: one grade for each judged (query, document) pair.
 
-    queries: the judged queries; docs: the judged documents; ptr: int64[Q + 1]; doc: int32[n] numbers
-    in `docs`, ascending within a query; grade: int16[n] where all grades are whole, else float64[n]; origin: where
-    each judgment comes from, where that is known. An absent pair is unjudged; grade 0 (or less)
-    is judged and not relevant: the two are never conflated.
+    An absent pair is unjudged, a grade of 0 or less non-relevant: never conflated.
     """
 
     queries: Ids
     docs: Ids
     ptr: Int64
+    """int64[Q + 1]: row offsets of each query."""
     doc: Int32
+    """int32[n]: codes into `docs`, ascending within a query."""
     grade: Grades
+    """int16[n] if all grades are whole, else float64[n]."""
     origin: Origins | None = None
+    """None if not known."""
+    name: str = ""
+    """Name of the judged collection or file, as tables show it; "" if not known."""
+    beside: Beside | None = None
+    """Rules of documents in a file beside the judgments; None without one."""
 
     @staticmethod
+    @named_arguments
     def of(judgments: Mapping[Any, Any]) -> Qrels:
-        """Judgments from {query: {document: grade}}, as pytrec_eval, ranx and BEIR hold them.
+        """Return judgments from {query: {document: grade}}, the form of pytrec_eval, ranx and BEIR.
 
-        The relevant documents of a query may be a list or a set, too: {"q1": {"d1", "d2"}}; they have grade 1. So may
-        a list of (document, grade) pairs or a pandas Series of grades by document. A query without any judgment is not
-        a judged query, as in trec_eval and pytrec_eval: it is left out. Raises BadValue for a grade that is no finite
-        number, naming query and document.
+        A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a pandas Series.
+        Queries without judgments are left out, as in trec_eval. Raises BadValue for a grade that is not a finite
+        number.
         """
         if not isinstance(judgments, Mapping):
             raise BadValue(
@@ -149,7 +167,7 @@ class Qrels:
         grade: NDArray[np.integer | np.floating],
         origin: Origins | None = None,
     ) -> Qrels:
-        """Judgments from aligned columns of query numbers, document numbers, grades and, where known, origins.
+        """Return judgments from aligned columns of query numbers, document numbers and grades.
 
         Raises BadValue for a pair judged twice and for a grade that is not finite or beyond ±16384.
         """
@@ -166,35 +184,51 @@ class Qrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """The judgments in a file of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
-        return READ_QRELS(path)
+        """Read judgments of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
+        return replace(READ_QRELS(path), name=os.path.basename(path))  # noqa: PTH119  pathlib takes long to import
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format that the file's name says; raises as `write_qrels`."""
+        """Write the judgments in the format that the file name says; raises as `write_qrels`."""
         WRITE_QRELS(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)
 
+    def __getitem__(self, query: str) -> dict[str, float]:
+        """Return {document: grade} of a query, a whole grade as an int; raises UnknownName."""
+        code = self.queries.code(query, "judged query")
+        rows = slice(*self.ptr[code : code + 2].tolist())
+        return dict(zip(self.docs.take(self.doc[rows]).tolist(), plain_grades(self.grade[rows]), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __contains__(self, query: object) -> bool:
+        return isinstance(query, str) and bool(self.queries.codes([query])[0] >= 0)
+
+    def get(self, query: str) -> dict[str, float] | None:
+        """Return `self[query]`, or None."""
+        return self[query] if query in self else None  # noqa: SIM401  this is that method
+
+    keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+
     def __repr__(self) -> str:
         above = int(np.count_nonzero(self.grade > 0))
         kind = "above 0, with fractions" if self.fractional else "relevant"
-        origins = "" if self.origin is None else f"; {self.origin.summary()}"
+        origins = "" if self.origin is None else f"; {self.origin.counts_in_words()}"
         return (
             f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {above:,} of them {kind}{origins}>"
         )
 
     def _repr_html_(self) -> str:
-        """The first rows, as notebooks show them."""
         part = self.only(np.arange(min(3, len(self))))
-        columns = part.columns()
-        return first_rows(columns, 2, repr(self)[1:-1]).html()
+        return first_rows(part.columns(), repr(self)[1:-1], len(self.doc)).html()
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Query, doc and grade, and origin where judgments have one."""
+        """Return query, doc, grade and any known origin of each judgment."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],
@@ -204,24 +238,29 @@ class Qrels:
         }
 
     def query_of_row(self) -> Int32:
-        """The query number of each row."""
+        """Return the query number of each row, int32[n]."""
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
+
+    def grade_counts(self) -> dict[float, int]:
+        """Return {grade: judgments}; {} for grades with fractions."""
+        grades, counts = np.unique(self.grade, return_counts=True)
+        return {} if self.fractional else dict(zip(grades.tolist(), counts.tolist(), strict=True))
 
     @property
     def fractional(self) -> bool:
-        """Whether grades may be fractions, and are held as doubles."""
+        """True if some grade is not whole."""
         return self.grade.dtype.kind == "f"
 
     def rounded(self) -> Qrels:
-        """The same with each grade rounded to the nearest whole number, halves upwards."""
+        """Return the judgments with grades rounded to whole numbers, halves upwards."""
         return replace(self, grade=np.floor(self.grade + 0.5).astype(np.int16)) if self.fractional else self
 
     def labelled(self, origin: str) -> Qrels:
-        """The same judgments, all of this origin, such as "human" or "llm:judge-1"."""
+        """Return the judgments with the same origin for all, such as "human" or "llm:judge-1"."""
         return replace(self, origin=Origins.alike(origin, len(self.doc)))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{query: {document: grade}}; a whole grade is an int."""
+        """Return {query: {document: grade}}; whole grades are int."""
         docs, grades, cuts = self.docs.take(self.doc).tolist(), plain_grades(self.grade), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], grades[a:b], strict=True))
@@ -229,26 +268,28 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """These judgments alone, bool[n]; a query without any is no judged query, the others keep their order."""
+        """Return the judgments that `rows`, bool[n], selects, without queries that have none left."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
         origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
-        return Qrels.from_columns(
+        of_rows = Qrels.from_columns(
             self.queries.take(judged), self.docs, renumbered, self.doc[rows], self.grade[rows], origins
         )
+        return replace(of_rows, beside=self.beside)
 
     def only(self, queries: NDArray[np.integer]) -> Qrels:
-        """The judgments of these queries, renumbered from 0 in the given order."""
-        lengths = np.diff(self.ptr)[queries]
-        ptr = np.zeros(len(queries) + 1, np.int64)
-        np.cumsum(lengths, out=ptr[1:])
-        rows = np.repeat(self.ptr[:-1][queries] - ptr[:-1], lengths) + np.arange(ptr[-1])
+        """Return the judgments of these queries, renumbered from 0 in this order."""
+        ptr = offsets(np.diff(self.ptr)[queries])
+        rows, _ = stretches(self.ptr[:-1][queries], self.ptr[1:][queries])
         origins = None if self.origin is None else self.origin.take(rows)
-        return Qrels(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows], origins)
+        return Qrels(
+            *(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows]),
+            *(origins, self.name, self.beside),
+        )
 
 
 def grade_of(value: object, where: str) -> float:
-    """A relevance grade, an int where it is whole; raises BadValue for text, NaN, infinity and more than ±16384."""
+    """Return a grade, as int if whole. Raises BadValue for text, NaN, infinity and values beyond ±16384."""
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
     elif isinstance(value, (float, np.floating)) and math.isfinite(value):
@@ -261,7 +302,7 @@ def grade_of(value: object, where: str) -> float:
 
 
 def plain_grades(grade: Grades) -> list[float]:
-    """Grades as Python's numbers, whole ones as int."""
+    """Return grades as Python numbers, whole ones as int."""
     if grade.dtype.kind != "f":
         whole: list[float] = grade.tolist()
         return whole
@@ -269,7 +310,7 @@ def plain_grades(grade: Grades) -> list[float]:
 
 
 def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
-    """The column that holds these grades; raises BadValue for one that is not finite or too large."""
+    """Return grades as int16 if all are whole, else float64. Raises BadValue if not finite or beyond ±16384."""
     fractions = grade.dtype.kind == "f"
     if fractions and not np.isfinite(grade).all():
         raise BadValue(f"a grade is {grade[~np.isfinite(grade)][0]}; expected finite numbers")
@@ -281,7 +322,7 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 
 
 def shown_number(value: object) -> str:
-    """A number in a message: the shortest decimals that read back as it, 0.141 and not 0.14099999999999999."""
+    """Return a number with the fewest decimals that read back equal: 0.141, not 0.14099999999999999."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
@@ -290,11 +331,10 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """The judgments of `base`, and those of `other` for the pairs that `base` does not judge.
+    """Return the judgments of `base`, and of `other` for pairs that `base` does not judge.
 
-    `merge_qrels(human, model)` fills what humans left open, `merge_qrels(corrections, old)` corrects. Origins are
-    kept, "" for judgments of a layer that has none (`Qrels.labelled` gives one); queries and documents of `base` keep
-    their numbers.
+    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects. Origins are kept, "" for
+    judgments without one (see `Qrels.labelled`).
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))
@@ -305,7 +345,8 @@ def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
     origin = None
     if base.origin is not None or other.origin is not None:
         origin = _named(base).then(_named(other)).take(first)
-    return Qrels.from_columns(queries, docs, query[first], doc[first], grade[first], origin)
+    merged = Qrels.from_columns(queries, docs, query[first], doc[first], grade[first], origin)
+    return replace(merged, beside=base.beside)
 
 
 def _named(qrels: Qrels) -> Origins:
@@ -313,7 +354,9 @@ def _named(qrels: Qrels) -> Origins:
 
 
 def _joined(ours: Ids, theirs: Ids, used: NDArray[np.integer]) -> tuple[Ids, Int32]:
-    """Our identifiers and then those used that only they have, and the number of each of theirs, -1 if not used."""
+    """Return `ours` followed by the new identifiers of `theirs`, and the number of each of `theirs`, -1
+    unless `used`.
+    """
     names = theirs.strings.take(used)
     codes = ours.codes(names)
     new = np.flatnonzero(codes < 0)

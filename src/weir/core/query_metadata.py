@@ -1,4 +1,4 @@
-"""What is known of queries besides their texts: groups, weights, candidates, exclusions."""
+"""Metadata of queries: groups, weights, candidates, exclusions, filters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.argument_types import named_arguments
 from weir.core.filters import DocumentLists, DocumentMasks, parse_filter
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
@@ -20,17 +21,15 @@ from weir.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class QueryWeights:
-    """A weight for each query; only their ratios count.
-
-    queries: Ids[Q]; weight: float64[Q], one over the probability of being drawn, above 0 and finite.
-    """
+    """A weight for each query: one over its probability of being sampled. Only ratios matter."""
 
     queries: Ids
     weight: Float64
+    """float64[Q], finite and above 0."""
 
     @staticmethod
     def of(weights: Mapping[str, object]) -> QueryWeights:
-        """Weights from {query: weight}; raises BadValue for one that is no finite number above 0, naming its query."""
+        """Return weights from {query: weight}; raises BadValue for one that is not a finite number above 0."""
         numbers = []
         for query, weight in weights.items():
             number = float(weight) if isinstance(weight, (int, float, np.number)) else math.nan
@@ -43,7 +42,7 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """The weight of each of these queries; raises BadValue for one that has none."""
+        """Return the weight of each of these queries, float64[n]; raises BadValue if one is missing."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]
@@ -54,25 +53,24 @@ class QueryWeights:
 # Queries in groups: slices of a collection, paraphrases of one question, one query under several instructions.
 
 RULES = ("prefix:", "stem:")
-"""How rules on identifiers begin."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryGroups:
-    """Which group each query is in: one, or none.
-
-    name: what the groups are, such as "topic" or "prefix:_"; queries: Ids[Q]; labels: the groups' names in order;
-    group: int32[Q], numbers in `labels`, -1 for a query without a group.
-    """
+    """The group of each query; a query may have none."""
 
     name: str
+    """Such as "topic" or "prefix:_"."""
     queries: Ids
     labels: tuple[str, ...]
+    """Names of the groups, sorted."""
     group: Int32
+    """int32[Q]: positions in `labels`, -1 for no group."""
 
     @staticmethod
+    @named_arguments
     def of(groups: Mapping[str, object], name: str = "group") -> QueryGroups:
-        """Groups from {query: label}; a query whose label is None or "" has no group. Raises BadValue as `Ids.of`."""
+        """Return groups from {query: label}; None and "" are no group. Raises BadValue as `Ids.of`."""
         texts = ["" if label is None else str(label) for label in groups.values()]
         labels = tuple(sorted(set(texts) - {""}))
         number = {label: n for n, label in enumerate(labels)} | {"": -1}
@@ -80,19 +78,22 @@ class QueryGroups:
 
     @staticmethod
     def by_identifier(queries: Ids, rule: str) -> QueryGroups:
-        """Groups that stand in the identifiers of queries: "prefix:_" up to the first _, "stem:-" up to the last -.
+        """Return groups of queries by the part of their identifier before a separator; "" before it is no
+        group.
 
-        A query without the sign has no group. Raises BadValue for another rule and where no query has a group.
+        rule: "prefix:" (first occurrence) or "stem:" (last), followed by the separator, such as "prefix:_".
+
+        Raises BadValue for another rule, and if no query has a group.
         """
         kind, _, sign = rule.partition(":")
         if not (sign and rule.startswith(RULES)):
-            raise BadValue(f"--by {rule}: expected a sign behind it, such as prefix:_ or stem:-")
+            raise BadValue(f"`by={rule!r}`: expected a sign behind it, such as prefix:_ or stem:-")
         names = queries.tolist()
         found = {q: (q.partition(sign) if kind == "prefix" else q.rpartition(sign))[0] for q in names}
         groups = QueryGroups.of({q: label if sign in q else "" for q, label in found.items()}, rule)
         if not groups.labels:
             example = f"; one is '{names[0]}'" if names else ""
-            raise BadValue(f"--by {rule}: no query identifier has '{sign}' in it{example}")
+            raise BadValue(f"`by={rule!r}`: no query identifier has '{sign}' in it{example}")
         return groups
 
     def __len__(self) -> int:
@@ -102,44 +103,43 @@ class QueryGroups:
         return f"<QueryGroups by {self.name}: {len(self.queries):,} queries in {len(self.labels):,} groups>"
 
     def rows(self, queries: Ids) -> dict[str, Int64]:
-        """The places of the members of each group among these queries, int64; groups without a member are left out."""
+        """Return {label: positions of its members in `queries`}, without empty groups."""
         codes = self.queries.codes(queries.strings)
         at = np.where(codes >= 0, self.group[codes], -1) if len(self.queries) else codes
         found = {label: np.flatnonzero(at == number) for number, label in enumerate(self.labels)}
         return {label: rows for label, rows in found.items() if len(rows)}
 
 
-# What a collection says of its queries besides their texts.
+# Metadata that a collection has of its queries besides their texts.
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryMetadata:
-    """Columns aligned with queries; None for what is said of none of them.
-
-    instruction: what counts as relevant, for systems that follow instructions, "" for a query without;
-    candidates: the documents that alone may be ranked, for a query with an empty list all; excluded: the documents that
-    may not be ranked; unanswerable: bool[Q], nothing in the collection answers the query; groups: a label for each
-    query by the name of the column, "" for a query without; filter: what the fields of documents have to be that may be
-    ranked (document_filter.py), "" for a query without; permitted: the documents that fit it, once that is known.
-    """
+    """Metadata columns aligned with queries; None for a column without any entry."""
 
     instruction: Strings | None = None
+    """Definition of relevance for systems that follow instructions; "" for none."""
     candidates: DocumentLists | None = None
+    """The only documents that may be ranked; an empty list allows all."""
     excluded: DocumentLists | None = None
+    """Documents that may not be ranked."""
     unanswerable: NDArray[np.bool_] | None = None
+    """bool[Q]: nothing in the collection answers the query."""
     groups: Mapping[str, Strings] = field(default_factory=dict)
+    """Labels of each query by column, "" for none."""
     filter: Strings | None = None
+    """Condition on the fields of rankable documents (core/filters.py); "" for none."""
     permitted: DocumentMasks | None = None
+    """Documents that fit `filter`; None before it is evaluated."""
 
     @staticmethod
     def of(rows: Sequence[object]) -> QueryMetadata | None:
-        """The columns of a dict for each query; anything else stands for a query of which nothing is said.
+        """Return the columns from one dict for each query; None if all are empty.
 
-        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable` is true
-        or false; every other text, number, true or false is a label of a group; what is nested is no label. None where
-        nothing is said of any. Raises MetadataError, which knows the row, for another value of these five.
+        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable`
+        a bool; other scalars are group labels. Raises MetadataError for a wrong value of these five.
         """
         records = [row if isinstance(row, Mapping) else {} for row in rows]
         candidates: list[list[str]] | None = _column(records, "candidates", _identifiers, [])
@@ -169,7 +169,6 @@ class QueryMetadata:
         return f"<QueryMetadata: {', '.join([*self._columns(), *self.groups]) or 'nothing'}>"
 
     def _columns(self) -> dict[str, Strings | DocumentLists | NDArray[np.bool_]]:
-        """The columns besides those of groups, by name."""
         columns = {
             "instruction": self.instruction,
             "candidates": self.candidates,
@@ -180,12 +179,12 @@ class QueryMetadata:
         return {name: column for name, column in columns.items() if column is not None}
 
     def lists(self) -> list[tuple[str, DocumentLists]]:
-        """The lists of documents that decide what may be ranked, by name; none where all are empty."""
+        """Return (name, lists) of candidates and exclusions that are not all empty."""
         both = (("candidates", self.candidates), ("excluded", self.excluded))
         return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
 
     def fitting(self) -> DocumentMasks | None:
-        """The documents that fit the filters, None without any; raises BadValue where nobody has looked."""
+        """Return the documents that fit the filters, None without filters; raises BadValue if not evaluated yet."""
         if self.filter is not None and self.permitted is None:
             raise BadValue(
                 "queries have filters, which are read with the documents: take them from a Dataset, dataset.queries"
@@ -193,7 +192,7 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """What is said of each query, as `of` takes it; unsaid are empty texts and lists, and false."""
+        """Return a dict for each query, in the form that `of` takes, without empty values."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
@@ -201,7 +200,7 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """That of these queries, in this order; texts and flags of which none is left are None, lists stay."""
+        """Return the metadata of these queries; columns that become empty are None, except lists."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}
@@ -217,7 +216,7 @@ class QueryMetadata:
 
 
 class MetadataError(ValueError):
-    """A value of a query's metadata that is none. row: the query's number; found, expected: what to say."""
+    """A wrong metadata value of query number `row`."""
 
     def __init__(self, row: int, found: str, expected: str) -> None:
         super().__init__(f"{found}; expected {expected}")
@@ -227,7 +226,6 @@ class MetadataError(ValueError):
 def _column(
     rows: Sequence[Mapping[str, Any]], name: str, read: Callable[[object], T], absent: T
 ) -> list[T] | None:
-    """The values of one name; None where no query has any."""
     if not any(name in row for row in rows):
         return None
     column = []
@@ -275,7 +273,6 @@ def _flag(value: object) -> bool:
 
 
 def _label(value: object) -> str:
-    """A scalar as a label; "" for nothing, and for what is nested."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

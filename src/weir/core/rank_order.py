@@ -1,4 +1,4 @@
-"""Whether the order in which rankings come and their scores agree: the one home of what is said and refused of it."""
+"""Agreement between the order of rows, their ranks and their scores: the one home of its rules and messages."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 HEAD_ROWS = 1 << 12
-"""Rows of a file whose ranks are looked at if its scores only fall, to whole rankings."""
+"""Rows of a file whose ranks are read if its scores only fall, rounded to whole rankings."""
 CHANCE = 0.001
-"""Scores that rise from row to row are said where rows in random order would do so less often than this."""
+"""Rising scores are reported if random rows would rise less often than this."""
 
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Count how often the given order of rankings and their scores agree; sums of parts are counts of the whole."""
+    """Counts of agreement between given order and scores; addition merges parts of a file."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
     contrary: int = 0
-    """Ranked ones in which a better rank has a lower score."""
+    """`ranked` ones with a lower score at a better rank."""
     reversed: int = 0
-    """Ranked ones in which every better rank has a lower score."""
+    """`ranked` ones with lower scores at every better rank."""
     listed: int = 0
     """Rankings without ranks, with two different scores."""
     rising: int = 0
-    """Listed ones whose scores only rise from row to row."""
+    """`listed` ones whose scores only rise from row to row."""
     surprise: float = 0.0
-    """Log of one over the chance that all of `rising` rise."""
+    """-log of the probability that all of `rising` rise by chance."""
     fractional: int = 0
     """Ranks with a fraction."""
     count_up: bool = True
@@ -47,7 +47,6 @@ class OrderCounts:
     fall: bool = False
     """Ranks only fall from row to row, and in some ranking of two rows do not end at 0 or 1 in steps of 1."""
     rows: int = 0
-    """Rows that were looked at."""
 
     def __add__(self, other: OrderCounts) -> OrderCounts:
         return OrderCounts(
@@ -65,11 +64,11 @@ class OrderCounts:
         )
 
     def swapped(self) -> bool:
-        """Whether the ranks are certainly scores, and the scores ranks."""
+        """Return whether the columns of ranks and scores are certainly exchanged."""
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """A sentence on each thing that makes another order than that of scores probable."""
+        """Return a sentence on each sign that rows are meant in another order than by score."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -90,22 +89,21 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 def _any_in(steps: Flags, begins: Int64) -> Flags:
-    """Whether any step is set in each stretch of rows; steps: between a row and the next."""
     return np.logical_or.reduceat(np.append(steps, False), begins)
 
 
 def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> OrderCounts:
-    """Count how the order of rows, or their ranks, and their scores agree.
+    """Return counts of how rows, or their ranks, agree with scores.
 
-    cuts: int64[rankings + 1] the first row of each ranking, none of them empty; rank: float64[rows], NaN where a row
-    has none; None where no row has one.
+    cuts: int64[rankings + 1], first row of each nonempty ranking.
+    rank: float64[rows], NaN for rows without a rank.
     """
     if len(score) == 0:
         return OrderCounts()
     rankings = len(cuts) - 1
     exact = score
     with np.errstate(over="ignore"):
-        score = score.astype(np.float32).astype(np.float64)  # what is closer is a tie to trec_eval
+        score = score.astype(np.float32).astype(np.float64)  # closer scores are ties to trec_eval
     within = np.ones(len(score) - 1, np.bool_)
     within[cuts[1:-1] - 1] = False  # the last row of one ranking and the first of the next
     begins = cuts[:-1]
@@ -113,72 +111,57 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     rises = (score[1:] > score[:-1]) & within
     falls = (score[1:] < score[:-1]) & within
     has_ranks = np.zeros(rankings, np.bool_)
-    ranked = contrary = backward = fractional = 0
-    fall = count_up = exactly = False
+    ranked, fractional, exchanged = (0, 0, 0), 0, (False, False, False)
     if rank is not None:
         known = ~np.isnan(rank)
         changes = (rank[1:] != rank[:-1]) & within & known[1:] & known[:-1]
         has_ranks = _any_in(changes, begins) & (np.minimum.reduceat(known, begins) > 0)
         fractional = int((rank[known] % 1 != 0).sum())
-        steady = (
-            (exact % 1 == 0).all() and bool(((exact[1:] > exact[:-1]) | ~within).all()) and bool(known.all())
-        )
-        if steady:
-            first = exact[begins]
-            count_up = True
-            exactly = bool(np.isin(first, (0, 1)).all() and ((exact[1:] - exact[:-1] == 1) | ~within).all())
-            ends = rank[cuts[1:] - 1]
-            gaps = _any_in((rank[:-1] - rank[1:] != 1) & within, begins) | (ends > 1) | (ends < 0)
-            lower = _any_in((rank[1:] < rank[:-1]) & within, begins)
-            fall = bool((lower & gaps).any()) and not bool(((rank[1:] >= rank[:-1]) & within).any())
+        if known.all():
+            exchanged = _looks_exchanged(cuts, exact, rank, within)
         if has_ranks.any():
             of_row = np.repeat(np.arange(rankings), np.diff(cuts))
             rows = np.flatnonzero(has_ranks[of_row])
-            query, place, value = of_row[rows], rank[rows], score[rows]
-            if ((place[1:] < place[:-1]) & (query[1:] == query[:-1])).any():
-                order = np.lexsort((place, query))
-                query, place, value = query[order], place[order], value[order]
-            # Rows of one rank are one group: only the best and the worst of them matter to the next.
-            head = np.flatnonzero(
-                np.concatenate([[True], (query[1:] != query[:-1]) | (place[1:] != place[:-1])])
-            )
-            most, least, group = (
-                np.maximum.reduceat(value, head),
-                np.minimum.reduceat(value, head),
-                query[head],
-            )
-            next_to = group[1:] == group[:-1]
-            against = (most[1:] > least[:-1]) & next_to
-            along = (least[1:] < most[:-1]) & next_to
-            opens = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-            is_against, is_along = _any_in(against, opens), _any_in(along, opens)
-            ranked = int((is_against | is_along).sum())
-            contrary = int(is_against.sum())
-            backward = int((is_against & ~is_along).sum())
+            ranked = _against_ranks(of_row[rows], rank[rows], score[rows])
     plain_rise = _any_in(rises, begins) & ~_any_in(falls, begins) & ~has_ranks
     listed = int((_any_in(rises | falls, begins) & ~has_ranks).sum())
     distinct = np.add.reduceat(np.append(rises, False).astype(np.int64), begins)[plain_rise] + 1
     surprise = sum(lgamma(n + 1) for n in distinct.tolist())
-    return OrderCounts(
-        ranked,
-        contrary,
-        backward,
-        listed,
-        int(plain_rise.sum()),
-        surprise,
-        fractional,
-        count_up,
-        exactly,
-        fall,
-        len(exact),
-    )
+    return OrderCounts(*ranked, listed, int(plain_rise.sum()), surprise, fractional, *exchanged, len(exact))
+
+
+def _looks_exchanged(
+    cuts: Int64, score: Float64, rank: Float64, within: NDArray[np.bool_]
+) -> tuple[bool, bool, bool]:
+    steps = score[1:] - score[:-1]
+    if (score % 1 != 0).any() or ((steps <= 0) & within).any():
+        return False, False, False
+    begins = cuts[:-1]
+    exactly = bool(np.isin(score[begins], (0, 1)).all() and ((steps == 1) | ~within).all())
+    ends = rank[cuts[1:] - 1]
+    gaps = _any_in((rank[:-1] - rank[1:] != 1) & within, begins) | (ends > 1) | (ends < 0)
+    lower = _any_in((rank[1:] < rank[:-1]) & within, begins)
+    fall = bool((lower & gaps).any()) and not bool(((rank[1:] >= rank[:-1]) & within).any())
+    return True, exactly, fall
+
+
+def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, int, int]:
+    """Return how many rankings change with rank, how many of these against it, and how many only against it."""
+    if ((rank[1:] < rank[:-1]) & (query[1:] == query[:-1])).any():
+        order = np.lexsort((rank, query))
+        query, rank, score = query[order], rank[order], score[order]
+    # Rows of one rank are one group: only the best and the worst of them matter to the next.
+    head = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])]))
+    most, least, group = np.maximum.reduceat(score, head), np.minimum.reduceat(score, head), query[head]
+    next_to = group[1:] == group[:-1]
+    opens = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    against = _any_in((most[1:] > least[:-1]) & next_to, opens)
+    along = _any_in((least[1:] < most[:-1]) & next_to, opens)
+    return int((against | along).sum()), int(against.sum()), int((against & ~along).sum())
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Say whether `doubts` of rankings without ranks may hold anything, by three scores of each alone.
-
-    A ranking that rises ends higher than it begins and does not begin with a fall; most rankings must.
-    """
+    """Return whether `doubts` may be nonempty, from the first two and last scores of each ranking."""
     first, last = score[cuts[:-1]], score[cuts[1:] - 1]
     second = score[np.minimum(cuts[:-1] + 1, cuts[1:] - 1)]
     return bool(2 * np.count_nonzero((first <= second) & (first < last)) > np.count_nonzero(first != last))
@@ -187,11 +170,12 @@ def may_rise(cuts: Int64, score: Float64) -> bool:
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
-    """`order_counts` of one block of rankings after others; ranks are looked at where they can tell something.
+    """Return `order_counts` of a block of rankings, reading ranks only if they can matter.
 
-    ranks: those of the first rows, as many as it is called with; None where there are none.
+    If all scores fall, only the ranks of a file's first HEAD_ROWS are read.
 
-    Rows that fall from row to row are in the order of their scores: of their ranks the first of a file alone are read.
+    ranks: returns the ranks of the first n rows.
+    before: counts of the blocks before; None for the first.
     """
     rises = score[1:] > score[:-1]
     rises[cuts[1:-1] - 1] = False
@@ -210,7 +194,7 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """`order_counts` of the scores of each ranking, in their order."""
+    """Return `order_counts` of lists of scores in their order."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

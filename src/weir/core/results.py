@@ -1,98 +1,80 @@
-"""Kinds of results: for each the class of its values, the tables that show them, and their plain fields."""
+"""Kinds of results: their class, tables and plain fields."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from weir.core.frames import plain
-from weir.core.tables import Table, notebook_html, written
-from weir.errors import BadValue
+from weir.core.frames import json_value
+from weir.core.tables import Table, notebook_html, tables_as_text
 
-TablesOf: TypeAlias = Callable[[Sequence[Any]], tuple[Table, ...]]
+TablesOf: TypeAlias = Callable[..., tuple[Table, ...]]
+Outcome: TypeAlias = Literal["pass", "fail", "undecided"]
 Records: TypeAlias = Callable[[Any], Iterable[Mapping[str, object]]]
-F = TypeVar("F", bound=TablesOf)
+T = TypeVar("T")
 
 
 def _one_record(value: object) -> tuple[Mapping[str, object], ...]:
-    return (plain(value),)
+    return (json_value(value),)
 
 
 class Result(Protocol):
-    """What functions of the face return: tables, and what has to be said beside them."""
+    """A result of a public function: tables and notes."""
 
     def tables(self) -> tuple[Table, ...]:
-        """The tables that show it."""
+        """Return the tables in which the result is shown."""
         ...
 
     def notes(self) -> tuple[object, ...]:
-        """The notes below them."""
+        """Return the notes that are shown below the tables."""
         ...
 
 
 def result_text(result: Result) -> str:
-    """A result as it prints: the method `__repr__` of every class of results."""
-    return written(result.tables(), "text", notes=result.notes())
+    """Return a result as text; used as `__repr__` of results."""
+    return tables_as_text(result.tables(), "text", notes=result.notes())
 
 
 def result_html(result: Result) -> str:
-    """A result as notebooks show it: the method `_repr_html_` of every class of results."""
+    """Return a result as HTML; used as `_repr_html_` of results."""
     return notebook_html(result.tables(), result.notes())
 
 
+LEADING = (
+    *("dataset", "group", "measure", "system", "first", "second", "query", "mean", "before", "after"),
+    *("difference", "low", "high", "p", "adjusted", "verdict", "outcome"),
+)
+"""Columns of a frame that stand first, in this order."""
+
+
 @dataclass(frozen=True)
-class ResultKind:
-    """How results of one kind are shown.
+class ResultKind(Generic[T]):
+    """How results of one kind, such as comparisons, are printed and exported."""
 
-    of: their class; tables: of several of them, for a terminal; page: the same for Markdown and LaTeX; html: the same
-    for a notebook or a page; parts: the field whose members are the lines of a frame, "" for the result itself; passed:
-    the field or property that must hold, "" where no result can fail; records: the JSON objects of one result; csv: the
-    lines of one result in CSV, None for the plain fields that a frame has.
-    """
-
-    of: type
+    name: str
+    """Name in saved results, for which an entry point in the group `weir.results` names the kind."""
+    of: type[T]
+    """Class of the results."""
     tables: TablesOf
-    page: TablesOf
-    html: TablesOf
+    """Tables of several results, for a terminal; keyword arguments beyond the results are display options."""
+    page: TablesOf | None = None
+    """Tables for Markdown and LaTeX; None for those of a terminal."""
+    html: TablesOf | None = None
+    """Tables for a notebook or a page; None for those of `page`."""
     parts: str = ""
-    passed: str = ""
+    """Field whose members are the rows of a frame; "" for the result itself."""
+    outcome: Callable[[T], Outcome] | None = None
+    """Outcome of one result; None if results cannot fail."""
     records: Records = _one_record
+    """JSON objects of one result."""
     csv: Records | None = None
-
-
-RESULTS: dict[str, ResultKind] = {}
-"""The kinds by name. Each is registered when the module of its tables is imported."""
-
-
-def result(
-    kind: str,
-    of: type,
-    *,
-    page: TablesOf | None = None,
-    html: TablesOf | None = None,
-    parts: str = "",
-    passed: str = "",
-    records: Records = _one_record,
-    csv: Records | None = None,
-) -> Callable[[F], F]:
-    """Register the decorated function as the tables of a kind of results; other arguments as in `ResultKind`.
-
-    Raises BadValue for a kind that another class has.
-    """
-
-    def registered(tables: F) -> F:
-        if kind in RESULTS:
-            raise BadValue(f"two classes are results of the kind '{kind}'")
-        RESULTS[kind] = ResultKind(
-            of, tables, page or tables, html or page or tables, parts, passed, records, csv
-        )
-        return tables
-
-    return registered
+    """CSV rows of one result; None for the plain fields."""
+    columns: tuple[str, ...] = LEADING
+    """Columns of CSV that stand first, in this order."""
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:
-    """One JSON object for each record, at full precision; a number that is undefined is null."""
-    return "\n".join(json.dumps(plain(record), ensure_ascii=False) for record in records)
+    """Return one JSON object a line for each record, at full precision; NaN becomes null."""
+    return "\n".join(json.dumps(json_value(record), ensure_ascii=False) for record in records)

@@ -1,17 +1,17 @@
-"""What a system answered."""
+"""Runs: the rankings that a system returned."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.argument_types import checked
-from weir.core import frames
+from weir.argument_types import checked, named_arguments
+from weir.core import frames, mapping_views
 from weir.core.corpus import Queries
 from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.hooks import Hook
@@ -29,7 +29,7 @@ from weir.core.order import (
     tied,
     tied_beyond,
 )
-from weir.core.strings import Float64, Ids, Int32, Int64
+from weir.core.strings import Float64, Ids, Int32, Int64, offsets
 from weir.core.tables import first_rows
 from weir.errors import BadRanking, BadValue
 
@@ -39,32 +39,32 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings, one for each query: in trec order and free of duplicates by construction, read-only.
-
-    queries: the queries asked (some may have an empty ranking); docs: the documents that codes refer
-    to; ptr: int64[Q + 1]; doc: int32[n] (-1: a document outside `docs`, of which only the place is known);
-    score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py); float_rank: int32[n] the
-    rank of each row by "trec9", where whoever read the run knew more identifiers than `docs` holds and it is another;
-    doubts: sentences on what makes another order probable, as ranks that contradict scores (see core/rank_order.py).
-    """
+    """Rankings, one for each query, without duplicates, in trec order (core/order.py); read-only."""
 
     queries: Ids
+    """All queries asked; a ranking may be empty."""
     docs: Ids
     ptr: Int64
+    """int64[Q + 1]: row offsets of each query."""
     doc: Int32
+    """int32[n]: codes into `docs`; -1 for a document that was read without its identifier."""
     score: Float64
+    """float64[n]."""
     name: str = "run"
     ties: Ties = "trec"
+    """The rule by which scores are compared."""
     float_rank: Int32 | None = None
+    """int32[n]: ranks by "trec9", if they differ and need identifiers that `docs` does not hold."""
     doubts: tuple[str, ...] = ()
+    """Sentences on signs that another order was meant, such as ranks that contradict scores (core/rank_order.py)."""
 
     @staticmethod
+    @named_arguments
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
-        """A run from {query: {document: score}}, as pytrec_eval, ranx and BEIR hold it; never changes it.
+        """Return a run from {query: {document: score}}, the form of pytrec_eval, ranx and BEIR.
 
-        A ranking may be a list of documents in rank order, too: {"q1": ["d1", "d2"]}; it has no ties. So may a list of
-        (document, score) pairs, an array, or a pandas Series of scores by document. Raises BadRanking for a score that
-        is not a finite number, for a document twice in a ranking and for what is no ranking.
+        A ranking may also be documents in rank order, (document, score) pairs, an array, or a pandas Series.
+        Raises BadRanking for a score that is not a finite number, a repeated document, and any other shape.
         """
         if not isinstance(rankings, Mapping):
             raise BadRanking(
@@ -93,9 +93,9 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """A run from aligned columns in any order: query number, document number, score.
+        """Return a run from aligned columns, in any order, of query numbers, document numbers and scores.
 
-        Raises BadRanking for a document twice in one ranking or a score that is not finite.
+        Raises BadRanking for a repeated document or a score that is not finite.
         """
         named = named or Named()
         query = query.astype(np.int32, copy=False)
@@ -115,29 +115,47 @@ class Run:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
-        """The run in a file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
+        """Read a run file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
         return READ_RUN(path, ties)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run in the format that the file's name says, whole or not at all; raises as `write_run`."""
+        """Write the run atomically, in the format that the file name says; raises as `write_run`."""
         WRITE_RUN(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)
 
+    def __getitem__(self, query: str) -> dict[str, float]:
+        """Return {document: score} of a query, in rank order; raises UnknownName, and BadValue as `to_dict`."""
+        self.refuse_nameless()
+        code = self.queries.code(query, "query of this run")
+        rows = slice(*self.ptr[code : code + 2].tolist())
+        return dict(zip(self.docs.take(self.doc[rows]).tolist(), self.score[rows].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __contains__(self, query: object) -> bool:
+        return isinstance(query, str) and bool(self.queries.codes([query])[0] >= 0)
+
+    def get(self, query: str) -> dict[str, float] | None:
+        """Return `self[query]`, or None."""
+        return self[query] if query in self else None  # noqa: SIM401  this is that method
+
+    keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+
     def __repr__(self) -> str:
         return f"<Run {self.name}: {len(self.queries):,} queries, {len(self.doc):,} documents returned>"
 
     def _repr_html_(self) -> str:
-        """The first rows, as notebooks show them."""
         columns = self.top(5).columns() if len(self.doc) and self.doc.min() >= 0 else {}
-        return first_rows(columns, 2, repr(self)[1:-1]).html()
+        return first_rows(columns, repr(self)[1:-1], len(self.doc) if columns else 0).html()
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Query, doc, rank and score, in rank order; raises BadValue as `to_dict`."""
+        """Return query, doc, rank and score in rank order; raises BadValue as `to_dict`."""
         self.refuse_nameless()
         names = self.queries.tolist()
         return {
@@ -148,11 +166,11 @@ class Run:
         }
 
     def query_of_row(self) -> Int32:
-        """The query number of each row."""
+        """Return the query number of each row, int32[n]."""
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{query: {document: score}}, documents in rank order.
+        """Return {query: {document: score}}, documents in rank order.
 
         Raises BadValue for a run that was read without the identifiers of all its documents.
         """
@@ -164,32 +182,31 @@ class Run:
         }
 
     def top(self, k: int) -> Run:
-        """The first k of every ranking; raises BadValue for k below 1."""
+        """Return the first k documents of every ranking; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         return self._keep(self.ranks() <= k)
 
     def ranks(self) -> Int64:
-        """The rank of each row, from 1."""
+        """Return the rank of each row from 1, int64[n]."""
         return ranks(self.ptr)
 
     def without_self(self) -> Run:
-        """The run without answers whose identifier is the query's own.
+        """Return the run without documents that have the identifier of their query (ArguAna, Quora).
 
-        The one home of self-matches (ArguAna, Quora: the query is a document). Fetch one more than
-        needed before calling it, so that k other documents remain. Raises BadValue for a run that was
-        read without the identifiers of all its documents.
+        Fetch k + 1 documents before, to keep k. Raises BadValue as `to_dict`.
         """
         self.refuse_nameless()
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != own[self.query_of_row()])
 
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
-        """The run of the documents that passages are of, each at the place and with the score of its best passage.
+        """Return the run of whole documents, each with rank and score of its best passage.
 
-        parents: the document of each passage; or the separator that stands last between a document and the number of
-        its passage, as in "d1#3", and an identifier without it is a document. Raises BadValue for a passage without a
-        document, a separator in no identifier, and as `without_self`.
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
+
+        Raises BadValue for a passage without a document, a separator that no identifier has, and as
+        `to_dict`.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -208,10 +225,9 @@ class Run:
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
     def allowed(self, queries: Queries) -> Run:
-        """What may be ranked: for each of the queries, by identifier, its candidates without those excluded for it.
+        """Return the run without documents that candidates, exclusions and filters of `queries` forbid.
 
-        Likewise what fits its filter. Rankings of other queries stay as they are. Raises as `without_self`, BadValue
-        for filters of which nobody has said which documents fit.
+        Rankings of other queries stay. Raises BadValue as `to_dict`, and for filters not evaluated yet.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -224,35 +240,32 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """The run without the documents listed for each of its queries, aligned with them; raises as `without_self`."""
+        """Return the run without the documents listed for each query; raises BadValue as `to_dict`."""
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """The run with no document but those listed for each of its queries, aligned with them.
+        """Return the run with only the documents listed for each query; an empty list keeps all.
 
-        A query with an empty list keeps all. Raises as `without_self`.
+        Raises BadValue as `to_dict`.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """The run without documents that may not be ranked for their query, aligned with its queries.
-
-        Raises as `without_self`.
-        """
+        """Return the run with only the documents that the masks permit; raises BadValue as `to_dict`."""
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Whether the k-th score of each ranking goes on beyond k."""
+        """Return whether the documents at ranks k and k + 1 of each query are tied, bool[Q]."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
-        """How many answers of each query share their score with another answer to it."""
+        """Return the number of documents of each query that share their score with another, int32[Q]."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """The rank of each row where scores compare as floats; None where it is the same, or documents are nameless."""
+        """Return the rank of each row if scores are compared as floats, int32[n]; None if equal or not known."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)
@@ -261,14 +274,13 @@ class Run:
         return float_ranks(self.ptr, close, self.docs.take(self.doc[close[0]]).strings)
 
     def refuse_nameless(self) -> None:
-        """Raise BadValue where some documents are outside `docs`, so that their identifiers are not known."""
+        """Raise BadValue if the identifiers of some documents are not known."""
         if len(self.doc) and int(self.doc.min()) < 0:
             raise BadValue(
                 f"{self.name}: only the judged documents were read with their identifiers; read the whole run"
             )
 
     def _listed(self, lists: DocumentLists) -> NDArray[np.bool_]:
-        """Which rows hold a document that is listed for their query."""
         self.refuse_nameless()
         code, width = lists.codes_in(self.docs), max(len(self.docs), 1)
         present = code >= 0
@@ -278,16 +290,13 @@ class Run:
     def _keep(self, rows: NDArray[np.bool_]) -> Run:
         if rows.all():
             return self
-        rows_before = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(rows, out=rows_before[1:])
-        return replace(
-            self, ptr=rows_before[self.ptr], doc=self.doc[rows], score=self.score[rows], float_rank=None
-        )
+        ptr = offsets(rows)[self.ptr]
+        return replace(self, ptr=ptr, doc=self.doc[rows], score=self.score[rows], float_rank=None)
 
 
 @dataclass(frozen=True)
 class Named:
-    """What a run is called and how its scores compare."""
+    """The name of a run, and the rule by which it orders ties."""
 
     name: str = "run"
     ties: Ties = "trec"

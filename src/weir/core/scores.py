@@ -1,4 +1,4 @@
-"""Scores: one value for each measure and query, and the rows of a result table."""
+"""Scores: a value for each measure and query, and the rows of result tables."""
 
 from __future__ import annotations
 
@@ -22,51 +22,49 @@ from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table
 from weir.errors import BadValue, UnknownName, WeirError
 
-# What has to be said beside a result.
+# Notes beside results.
 
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence beside a result, and what explains it.
-
-    text: the sentence, on one line; details: what `--notes` adds behind it, "" for nothing.
-    """
+    """A sentence that qualifies a result and is printed below it."""
 
     text: str
+    """One line."""
     details: str = ""
+    """Explanation that `--notes` appends."""
 
     def __str__(self) -> str:
         return f"note: {self.text}"
 
     @property
-    def whole(self) -> str:
+    def with_details(self) -> str:
         """The sentence with its details."""
         return f"{self}; {self.details}" if self.details else str(self)
 
     def about(self, name: str) -> Note:
-        """The same, said of a system or a collection by its name."""
+        """Return the same note about a named system or collection."""
         return replace(self, text=f"{name}: {self.text}")
 
 
-# What a model's labels have to do with scores: whether they count, why, and what people's labels alone would say.
+# Labels by a model, and the scores by people's labels alone.
 
 
 @dataclass(frozen=True, eq=False)
 class LabelUse:
-    """How scores stand to the labels of a model.
-
-    sentence: what stands beside the table; calibrated: whether they count and were held against people's; share: of the
-    judged places among the first 10 returned, those that a model judged, NaN where none counts or it is not known;
-    people: float64[M, Q], the values by people's labels alone, None where they are the scores themselves or not known.
-    """
+    """How a language model's labels enter scores beside people's judgments."""
 
     sentence: str
+    """Printed beside the table."""
     calibrated: bool
+    """True if they were compared with people's labels and count."""
     share: float = math.nan
+    """Share of a model's labels among the judged documents in the top 10; NaN if none counts or unknown."""
     people: Float64 | None = None
+    """float64[M, Q]: values by people's labels alone; None if equal to the scores or unknown."""
 
     def take(self, rows: Int64) -> LabelUse:
-        """The same of some queries, whose share is not known."""
+        """Return the same for some queries; the share is then unknown."""
         people = None if self.people is None else self.people[:, rows]
         return replace(self, people=people, share=math.nan)
 
@@ -76,19 +74,7 @@ class LabelUse:
 
 @dataclass(frozen=True)
 class Row:
-    """The mean of a measure over the judged queries of a dataset, with its interval.
-
-    queries: judged queries; answered: those for which the system returned anything. Where it is not the plain case:
-    conventions: those in force, as they print; counted: how many queries the mean is over, None: all judged ones;
-    movable: how many could have another value by the order of tied documents, and lowest, highest: the means that
-    worst and best orders give, None where they are not known. judged_at_10: the mean share of the first 10 documents
-    returned that were judged, whatever the measure; None where it is not known. group: the group of queries that it is
-    about, "" for all; groups: of a macro mean, over how many means of groups it is. labels: a sentence on a model's
-    labels, "" where there are none; people: the mean by people's labels alone, where a model's count too; model_share:
-    of the judged places among the first 10, those that a model judged. title: the system's name with what files of
-    systems call them in the place of the files, "" where they say nothing; unit: what the dataset counts as in a mean
-    over datasets, the collection whose split it is, "" for itself.
-    """
+    """The mean of a measure over the judged queries of a dataset, with its interval."""
 
     dataset: str
     system: str
@@ -97,24 +83,42 @@ class Row:
     low: float
     high: float
     queries: int
+    """Judged queries."""
     answered: int
+    """Queries for which the system returned anything."""
     conventions: str = "default"
     counted: int | None = None
+    """Queries in the mean; None for all judged ones."""
     movable: int = 0
+    """Queries whose value depends on the order of tied documents."""
     lowest: float | None = None
+    """Mean under the worst order of ties (`highest` under the best); None if not known."""
     highest: float | None = None
     judged_at_10: float | None = None
+    """Mean share of judged documents in the top 10, for any measure; None if not known."""
     group: str = ""
+    """"" for all queries."""
     groups: int | None = None
+    """Groups in a macro mean."""
     labels: str = ""
+    """Sentence on a model's labels."""
     people: float | None = None
+    """Mean by people's labels alone, if a model's labels count too; else None."""
     model_share: float | None = None
+    """Share of a model's labels among the judged documents in the top 10."""
     title: str = ""
+    """Name that readers are shown: a title instead of a settings file, a run file's own name; "" for `system`."""
     unit: str = ""
+    """Collection that the dataset belongs to in means over datasets; "" for the dataset itself."""
+
+    @property
+    def called(self) -> str:
+        """The name that readers are shown, in tables and notes."""
+        return self.title or self.system
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
-        """The row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
+        """Return the row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
         values: dict[str, Any] = {}
         for name, column in Row.__dataclass_fields__.items():
             if name in fields or column.default is MISSING:
@@ -126,26 +130,25 @@ class Row:
         return Row(**values)
 
     def to_dict(self) -> dict[str, object]:
-        """The row as a dict, without what is as always; an undefined number is None, as JSON has no NaN."""
+        """Return the row as a dict without default values; NaN becomes None."""
         defaults = {name: field.default for name, field in self.__dataclass_fields__.items()}
         values = {name: value for name, value in asdict(self).items() if value != defaults[name]}
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
 
 
-# What the measures say: one value for each measure and query.
+# Values of measures by query.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """The values of one measure by query: a mapping, NaN where the measure is undefined.
-
-    measure: its name; queries: Ids[Q]; array: float64[Q]; mean: over the queries where it is defined.
-    """
+    """The values of one measure by query: a mapping, NaN if the measure is undefined."""
 
     measure: str
     queries: Ids
     array: Float64
+    """float64[Q]."""
     mean: float
+    """Mean over the queries for which it is defined."""
 
     def __getitem__(self, query: str) -> float:
         code = int(self.queries.codes([str(query)])[0])
@@ -166,17 +169,16 @@ class MeasureScores(Mapping[str, float]):
         return np.array(self.array, dtype)
 
     def to_numpy(self) -> Float64:
-        """The values in the order of the queries, float64[Q]."""
+        """Return a copy of the values in the order of the queries, float64[Q]."""
         return self.array.copy()
 
     def to_dict(self) -> dict[str, float]:
-        """{query: value}."""
+        """Return {query id: value}."""
         return dict(zip(self.queries.tolist(), self.array.tolist(), strict=True))
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """The column query, and one of the measure's name."""
         return {"query": self.queries.tolist(), self.measure: self.array}
 
 
@@ -192,40 +194,43 @@ MEASURE_NAME: Hook[[str], str] = Hook("names of measures")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
-    """Values of measures on queries; nothing is rounded. It prints as a table of means with their intervals.
+    """Values of measures by query, not rounded; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` (or `scores[nDCG @ 10]`) are the values of a measure by query, `scores.means()` the means by
-    measure, and iterating goes over the names. measures: their names; queries: Ids[Q], all judged queries; values:
-    float64[M, Q], NaN where a measure is undefined; answered: bool[Q], whether the run returned anything; tied: share
-    of returned documents whose score is another's too; ignored: queries of the run that nobody judged; geometric:
-    measures whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the
-    least and the greatest value that another order of tied documents gives, NaN where it is not known; None: not
-    looked at (no intervals, which `Row.low` and `Row.high` are); asked: other names by which measures were asked for,
-    such as "AP(rel=1)", with those in `measures`;
-    judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known;
-    labels: what a model's labels have to do with them, None where all are people's as far as is known; remarks: notes
-    of what was seen while scoring alone, of grades and of scores that are equal as floats; origin: of which collection,
-    judgments and system they are, which every statement over several scores looks at.
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives the values of a measure by query; iteration is over names.
     """
 
     measures: tuple[str, ...]
     queries: Ids
+    """All Q judged queries."""
     values: Float64
+    """float64[M, Q], NaN if a measure is undefined."""
     answered: NDArray[np.bool_]
+    """bool[Q]: the run returned a document."""
     tied: float = 0.0
+    """Share of returned documents that are tied."""
     ignored: int = 0
+    """Queries in the run without judgments."""
     geometric: tuple[str, ...] = ()
+    """Measures whose values are logarithms."""
     conventions: str = "default"
     low: Float64 | None = None
+    """float64[M, Q]: lowest value over all orders of tied documents (`high`: the highest); NaN if unknown,
+    None if not computed. Confidence intervals are in `Row.low` and `Row.high` instead.
+    """
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
+    """(name asked for, name in `measures`) of measures asked for by an alias, such as "AP(rel=1)"."""
     judged_at_10: float = math.nan
+    """Mean share of judged documents in the top 10; NaN if not known."""
     labels: LabelUse | None = None
+    """None if all labels are people's, or taken to be."""
     remarks: tuple[Note, ...] = ()
+    """Notes that only scoring could make, such as on grades or on scores equal as floats."""
     origin: Origin = field(default_factory=Origin)
+    """Collection, judgments and system, which decide if scores may be combined."""
 
     def __getitem__(self, measure: object) -> MeasureScores:
-        """The values of a measure by query, by any name of it; raises UnknownName where it is not among these."""
+        """Return the values of a measure by query, under any of its names. Raises UnknownName if absent."""
         number = self._number(str(measure))
         return MeasureScores(
             self.measures[number], self.queries, self.values[number], float(self.mean_values()[number])
@@ -241,43 +246,61 @@ class Scores:
         return len(self.measures)
 
     def keys(self) -> tuple[str, ...]:
-        """The names of the measures, so that `dict(scores)` is the values of each by query."""
+        """Return the names of the measures, so that `dict(scores)` works."""
         return self.measures
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """A line for each measure: its mean, a 95% bootstrap interval over queries, and over how many."""
+        """Return a table with a line for each measure: mean, 95% bootstrap interval, number of queries."""
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said beside the scores, as `weir eval` says it: unanswered and unjudged, ties, conventions."""
+        """Return the notes that `weir eval` prints: unanswered and unjudged queries, ties, conventions."""
         return SCORE_NOTES(self)
 
+    @staticmethod
+    @checked
+    def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
+        """Return scores from {measure: {query: value}}; NaN is undefined.
+
+        Raises BadValue if there is no value, and for measures of different queries.
+        """
+        first = next(iter(values.values()), {})
+        if not first:
+            raise BadValue("found no values; expected {measure: {query: value}}")
+        for measure, of in values.items():
+            if of.keys() != first.keys():
+                raise BadValue(
+                    f"{measure} has other queries than {next(iter(values))}; expected the same for each"
+                )
+        rows = np.array([[float(of[query]) for query in first] for of in values.values()])
+        return Scores(tuple(map(str, values)), Ids.of(first), rows, np.ones(len(first), np.bool_))
+
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{measure: {query: value}}."""
+        """Return {measure: {query id: value}}."""
         return {measure: self[measure].to_dict() for measure in self.measures}
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """The column query, and one for each measure."""
+        """Return {"query": identifiers, measure: values}."""
         return {"query": self.queries.tolist(), **dict(zip(self.measures, self.values, strict=True))}
 
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Scores:
-        """The scores that `save` wrote; raises FormatError for another file."""
+        """Return the scores that `save` wrote. Raises FormatError for another file."""
         return READ_SCORES(path)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and what is known of them as JSON, at full precision; raises StoreError."""
+        """Write all values and metadata as JSON at full precision. Raises StoreError."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """The scores of these queries alone, by number; what is known of all queries together is not of these."""
+        """Return the scores of these query numbers; facts about all queries together become unknown."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         return Scores(
             self.measures,
@@ -294,16 +317,17 @@ class Scores:
         )
 
     def by(self, groups: object) -> GroupedScores:
-        """The scores of each group of queries, with macro and micro means; it prints as a table.
+        """Return the scores of each group of queries, with macro and micro means; prints as a table.
 
-        groups: a rule on identifiers such as "prefix:_" or "stem:-", {query: label}, weir.stats.QueryGroups, or the
-        path of a file of queries and labels. Raises BadValue for a rule that finds no group, FormatError for another
-        file.
+        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or the path of a file
+            of queries and labels.
+
+        Raises BadValue for a rule that finds no group, FormatError for another file.
         """
         return SCORES_BY(self, groups)
 
     def of(self, measure: object) -> Float64:
-        """The values of one measure, by any name of it, float64[Q]; raises UnknownName where it is not among these."""
+        """Return the values of a measure, under any of its names, float64[Q]. Raises UnknownName if absent."""
         values: Float64 = self.values[self._number(str(measure))]
         return values
 
@@ -319,46 +343,47 @@ class Scores:
         return self.measures.index(measure)
 
     def id_order(self) -> Int64:
-        """The queries by identifier: the order in which they are resampled, whatever order a file lists them in."""
+        """Return the query numbers sorted by descending identifier, the order for resampling, int64[Q]."""
         return np.argsort(self.queries.tie_ranks)
 
     def in_id_order(self, measure: str) -> Float64:
-        """The values of one measure by query identifier, float64[Q]; raises UnknownName."""
+        """Return the values of a measure in `id_order`, float64[Q]. Raises UnknownName if absent."""
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
-        """The mean of one measure, by any name of it; raises UnknownName where it is not among these."""
+        """Return the mean of a measure, under any of its names. Raises UnknownName if absent."""
         return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
-        """The mean of each measure by its name, as `mean_values`."""
+        """Return {measure: mean}, as `mean_values`."""
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
 
     def mean_values(self) -> Float64:
-        """The mean of each measure over the queries where it is defined, float64[M]; NaN where there is none.
+        """Return the mean of each measure over the queries for which it is defined, float64[M]; NaN without
+        any.
 
-        Where the values are logarithms it is the geometric mean of what they are logarithms of.
+        If values are logarithms, it is the geometric mean of the original values.
         """
         return self._means(self.values)
 
     def people_means(self) -> Float64:
-        """The mean of each measure by people's labels alone, float64[M]; NaN where that is not known."""
+        """Return the mean of each measure by people's labels alone, float64[M]; NaN if not known."""
         if self.labels is None or self.labels.people is None:
             return np.full(len(self.measures), np.nan)
         return self._means(self.labels.people)
 
     def remarked(self, notes: Iterable[Note]) -> Scores:
-        """The same with further remarks."""
+        """Return the scores with these notes added."""
         more = tuple(notes)
         return replace(self, remarks=(*self.remarks, *more)) if more else self
 
     def counted(self) -> Int64:
-        """How many queries the mean of each measure is over, int64[M]."""
+        """Return the number of queries in the mean of each measure, int64[M]."""
         counts: Int64 = np.sum(~np.isnan(self.values), axis=1, dtype=np.int64)
         return counts
 
     def movable(self) -> Int64:
-        """How many queries could have another value by the order of their tied documents, int64[M]."""
+        """Return the number of queries whose value depends on the order of ties, int64[M]."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -366,7 +391,7 @@ class Scores:
         return counts
 
     def tie_bounds(self) -> Float64:
-        """The least and the greatest mean that orders of ties give each measure, float64[M, 2]; NaN: not known."""
+        """Return (lower, upper) bound of each mean over orders of ties, float64[M, 2]; NaN if not known."""
         if self.low is None or self.high is None:
             return np.full((len(self.measures), 2), np.nan)
         ends = np.stack(
@@ -389,24 +414,24 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores by group: a mapping from the label of a group to the scores of its queries.
+    """Scores of groups of queries, by the label of each group.
 
-    It prints as a table: each group, their macro mean (every group weighs the same) and the mean over all queries.
-    name: what the groups are; whole: the scores of all queries; parts: those of each group; ungrouped: queries
-    without a group, which count in the mean over all queries alone.
+    Prints as a table of groups, their macro mean (equal weights) and the mean over all queries.
     """
 
     name: str
     whole: Scores
+    """Scores of all queries."""
     parts: Mapping[str, Scores]
     ungrouped: int
+    """Queries without a group; they count only in `whole`."""
 
     @staticmethod
     def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
-        """The scores of each group; raises BadValue where no query of the scores has a group."""
+        """Return the scores of each group; raises BadValue if no query has one."""
         rows = groups.rows(scores.queries)
         if not rows:
-            raise BadValue(f"--by {groups.name}: none of the {len(scores.queries)} queries has a group")
+            raise BadValue(f"`by={groups.name!r}`: none of the {len(scores.queries)} queries has a group")
         ungrouped = len(scores.queries) - sum(map(len, rows.values()))
         return GroupedScores(groups.name, scores, {g: scores.take(at) for g, at in rows.items()}, ungrouped)
 
@@ -423,19 +448,30 @@ class GroupedScores(Mapping[str, Scores]):
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """A line for each group, the macro mean and all queries, a column for each measure."""
+        """Return a table with a line for each group, the macro mean and all queries."""
         return GROUP_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said of groups that are too small, and of queries without a group."""
+        """Return notes on groups that are too small and on queries without a group."""
         return GROUP_NOTES(self)
 
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each query of each group: group, query, and the value of each measure."""
+        lines = [
+            {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
+            for group, one in self.items()
+            for query, values in zip(one.queries.tolist(), one.values.T.tolist(), strict=True)
+        ]
+        return frames.columns_of(lines)
+
     def micro(self) -> dict[str, float]:
-        """The mean of each measure over all queries, those without a group too."""
+        """Return the mean of each measure over all queries, with or without a group."""
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """The mean of each measure over the means of the groups; groups where it is undefined are left out."""
+        """Return the mean of each measure over the group means that are defined; NaN without any."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -445,55 +481,63 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """What a mean of values is reported as, and a bound of it: the exponential where values are logarithms."""
+    """Return a mean or its bound as reported: its exponential if the values are logarithms."""
     return math.exp(mean) if geometric else mean
 
 
-# The scores of one system on several collections, with what identifies the judgments they were made by.
+# Scores of one system on several collections, with hashes of their judgments.
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedScores:
-    """Scores on a collection and what tells its judgments apart.
-
-    marks: for each query a hash of its judgments, as `judgment_marks`, empty where they are not known; judgments: a
-    hash of all of them as records of stages have it, "" where that is not known.
-    """
+    """The scores on a collection, with hashes of its judgments."""
 
     scores: Scores
     marks: Mapping[str, str] = field(default_factory=dict)
+    """Hash of the judgments of each query, from `judgment_marks`; empty if not known."""
     judgments: str = ""
+    """Hash of all judgments, as in stage records; "" if not known."""
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the marks of all queries, whatever their order."""
+        """Hash of the marks of all queries, independent of their order."""
         text = json.dumps(sorted(self.marks.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SystemScores:
-    """The scores of a system by the name of the collection.
-
-    version: of the Weir that saved them, "" if just made; remarks: what has to be said of how its rankings were made.
-    """
+    """The scores of a system by collection."""
 
     system: str
     datasets: Mapping[str, JudgedScores]
     version: str = ""
+    """The version of Weir that saved them; "" if just made."""
     remarks: tuple[str, ...] = ()
+    """Notes on how the rankings were made."""
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the scores on each collection, under its name."""
+        """Return the tables of each collection, titled by its name."""
         return tuple(
             replace(table, title=name) for name, one in self.datasets.items() for table in one.scores.tables()
         )
 
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each query of each collection: dataset, query, and the value of each measure."""
+        lines = [
+            {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
+            for name, one in self.datasets.items()
+            for query, values in zip(one.scores.queries.tolist(), one.scores.values.T.tolist(), strict=True)
+        ]
+        return frames.columns_of(lines)
+
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said of the rankings, and of the scores on each collection."""
+        """Return the notes on the rankings and on the scores of each collection, each once."""
         several = len(self.datasets) > 1
         notes = [
             note.about(name) if several else note

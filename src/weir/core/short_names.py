@@ -1,10 +1,12 @@
-"""Short names of systems: what tells them apart, without what they share."""
+"""Short names of systems, with only the parts that tell them apart."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 from weir.core.expressions import syntax_tree
 
@@ -12,11 +14,12 @@ _LONGEST = 1000  # characters of a name that is looked into
 
 
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """A short name for each system, all different: `dense("minilm", dtype="bf16")` is minilm.
+    """Return a short name for each system, all different: `dense("minilm", dtype="bf16")` becomes minilm.
 
-    Settings are dropped, and the kind of a system that is named after a model; where two would be called the same,
-    the settings in which they differ come back, then the kind, then the whole name. What is no expression, such as
-    the name of a run file, stays. chosen: labels by name, which win.
+    A name drops its settings, and its kind if a model names it; while names are equal, differing settings
+    come back, then the kind, then the whole name. Names that are no expressions stay.
+
+    chosen: fixed labels by name.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]
@@ -41,12 +44,58 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
     )
 
 
+def run_titles(names: Sequence[str]) -> dict[str, str]:
+    """Return {name: name that readers are shown}: bm25 for `run("runs/bm25.trec")`, other systems' names unchanged."""
+    short = dict(zip(names, short_names(names), strict=True))
+    trees = {name: _tree(name) for name in names}
+    files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
+    return {name: short[name] if name in files else name for name in names}
+
+
+def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
+    """Return the systems that go by a text: by whole name, else title, short name, or path of stored rankings.
+
+    titles: {name of a system: name that readers are shown}; "" if that is its name. A path may lack its first folders,
+    as "BM25.trec.gz".
+    """
+    names, parts = tuple(titles), PurePath(text).parts
+    short = dict(zip(names, short_names(names), strict=True))
+    files = {name: PurePath(path).parts for name in names if (path := stored_path(name))}
+    ways = (
+        {name for name in names if name == text},
+        {name for name in names if titles[name] == text},
+        {name for name in names if short[name] == text},
+        {name for name, whole in files.items() if parts and whole[-len(parts) :] == parts},
+    )
+    return next((found for found in ways if found), set())
+
+
+def stored_path(name: str) -> str:
+    """Return runs/bm25.trec of `run("runs/bm25.trec")`, "" of other systems."""
+    match _tree(name):
+        case ast.Call(func=ast.Name(id="run"), args=[ast.Constant(value=str(path)), *_]):
+            return path
+    return ""
+
+
+_ENDINGS = "trec|run|res|qrels?|txt|csv|tsv|jsonl?|ndjson|parquet|pq|arrow|feather|ipc|pickle|pkl"
+_RUN_ENDING = re.compile(rf"(?i)(\.({_ENDINGS}))*(\.(gz|zst))?$")
+_OF_DATASET = "{dataset}"
+
+
+def run_file_name(name: str) -> str:
+    """Return a file name of rankings without the endings of its format and without the placeholder of a collection."""
+    short = _RUN_ENDING.sub("", name)
+    if _OF_DATASET in short:
+        short = short.replace(_OF_DATASET, "").strip("._- ")
+    return short or name
+
+
 def _repeated(labels: Sequence[str]) -> set[str]:
     return {label for label, count in Counter(labels).items() if count > 1}
 
 
 def _tree(name: str) -> ast.expr | None:
-    """The expression that a name is; None where it is none, or has a mark such as '#key' behind it."""
     if len(name) > _LONGEST or "#" in name or not name.isprintable():
         return None
     try:
@@ -59,7 +108,6 @@ def _tree(name: str) -> ast.expr | None:
 
 
 def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
-    """An expression with the settings of these names alone; heads: with the kind of what is named after a model."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
         return f"{_label(node.left, keys, heads)} >> {_label(node.right, keys, heads)}"
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
@@ -68,6 +116,8 @@ def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
     match node.args:
         case [ast.Constant(value=str(model))]:
             name = model.rstrip("/").rpartition("/")[2] or model
+            if node.func.id == "run":
+                name = run_file_name(name)
             if not heads:
                 return f"{name}({', '.join(inside)})" if inside else name
             parts = [name, *inside]
@@ -77,7 +127,6 @@ def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
 
 
 def _differing(trees: Sequence[ast.expr]) -> list[str]:
-    """The names of the settings that not all of the expressions have alike."""
     settings = [
         {(k.arg, ast.unparse(k.value)) for k in ast.walk(tree) if isinstance(k, ast.keyword) and k.arg}
         for tree in trees

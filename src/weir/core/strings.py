@@ -1,4 +1,4 @@
-"""Columns of strings, and identifiers: code <-> string without a dict of Python objects."""
+"""Columns of strings, and identifiers with codes, without a Python object for each string."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Protocol, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.errors import BadValue
+from weir.errors import BadValue, UnknownName
 from weir.settings import IDENTIFIER_BYTES
 
 Int64: TypeAlias = NDArray[np.int64]
 
 
 def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
-    """Where pieces of these lengths begin, one behind the other, and where the last ends: int64[n + 1] from 0."""
+    """Return int64[n + 1] offsets of consecutive pieces with these lengths, from 0 to the total."""
     ptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return ptr
 
 
 def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """The numbers begin[i]..end[i] - 1 of all stretches one after the other, and for each number its i."""
+    """Return the concatenated ranges begin[i]..end[i] - 1, and the i of each number, both int64."""
     length = end - begin
     of = np.repeat(np.arange(len(length)), length)
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Whether offsets cut an array of so many entries into pieces: from 0 to its end, never falling.
+    """Return whether offsets run from 0 to `total` without decreasing.
 
-    Checked before loops that check no bounds, as are `is_permutation` and `in_range`.
+    Check files before compiled loops, which check no bounds; likewise with `is_permutation` and `in_range`.
     """
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
 def is_permutation(order: NDArray[np.integer]) -> bool:
-    """Whether an array holds each number below its length once."""
+    """Return whether an array holds each number below its length exactly once."""
     n = len(order)
     if not in_range(order, n):
         return False
@@ -50,7 +50,7 @@ def is_permutation(order: NDArray[np.integer]) -> bool:
 
 
 def in_range(values: NDArray[np.integer], count: int) -> bool:
-    """Whether all numbers are from 0 to count - 1."""
+    """Return whether all numbers are in 0..count - 1."""
     return values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < count
 
 
@@ -67,10 +67,7 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.u
 def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Read up to eight bytes at each start as a little-endian word, zero beyond the length.
-
-    start, length: int64[n]; bytes beyond `length` (or beyond eight) do not enter the word. Returns uint64[n].
-    """
+    """Return up to eight bytes from each start as a little-endian word, zero beyond `length`, uint64[n]."""
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
     data = np.ascontiguousarray(data)
@@ -117,11 +114,9 @@ def _hash_block(
 def hash_strings(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Hash the byte strings data[start[i] : start[i] + length[i]] to 64 bits each.
+    """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
 
-    data: uint8[bytes]; start, length: int64[n], within the data. Returns uint64[n], the same on every machine
-    and equal to the compiled `weir.kernels.lines.hash_bytes`. Two strings may share a hash: compare their
-    bytes before calling them equal.
+    Equal on every machine and to the compiled `weir.kernels.lines.hash_bytes`. Hashes may collide: compare bytes.
     """
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
@@ -136,7 +131,7 @@ T = TypeVar("T")
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Grades: TypeAlias = NDArray[np.int16 | np.float64]
-"""Relevance grades: int16 where all of them are whole, else float64."""
+"""Relevance grades: int16 if all are whole, else float64."""
 Int32: TypeAlias = NDArray[np.int32]
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -144,7 +139,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 def first_repeated(values: Iterable[T]) -> T | None:
-    """The first value that came before, None where none did."""
+    """Return the first value that occurred before, or None."""
     seen: set[T] = set()
     for value in values:
         if value in seen:
@@ -154,7 +149,7 @@ def first_repeated(values: Iterable[T]) -> T | None:
 
 
 class StringColumn(Protocol):
-    """Strings by position, held in memory as `Strings`, or read or made when they are asked for."""
+    """Strings by position, in memory as `Strings` or read on demand."""
 
     def __len__(self) -> int: ...
 
@@ -163,19 +158,19 @@ class StringColumn(Protocol):
     def __iter__(self) -> Iterator[str]: ...
 
     def lengths(self) -> Int64:
-        """Bytes of each string."""
+        """Return the size of each string in bytes, int64[n]."""
         ...
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Strings start..stop-1; like a list's slice it ends where the strings end."""
+        """Return strings start..stop-1, clipped as a list's slice."""
         ...
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """The strings at these positions, copied, in this order."""
+        """Return a copy of the strings at these positions, in this order."""
         ...
 
     def tolist(self) -> list[str]:
-        """All strings as Python strings."""
+        """Return all strings as Python strings."""
         ...
 
 
@@ -189,46 +184,43 @@ SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40
 
 
 def shown_beginning(column: StringColumn) -> str:
-    """How many strings a column has, and the first of them, as it prints."""
+    """Return the number of strings and the first few, for a repr."""
     first = [repr(column[n][:SHOWN_CHARACTERS]) for n in range(min(SHOWN_STRINGS, len(column)))]
     return f"{len(column):,}{': ' * bool(first)}{', '.join(first)}{', ...' * (len(column) > len(first))}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Strings:
-    """Many UTF-8 strings in one buffer; string i is data[ptr[i]:ptr[i+1]].
-
-    data: uint8[total bytes], ptr: int64[n + 1]; both may be views of a memory-mapped file.
-    ptr need not start at 0, so a slice shares its parent's data.
-    """
+    """UTF-8 strings in one buffer; string i is data[ptr[i]:ptr[i+1]]."""
 
     data: Bytes
+    """uint8[total bytes]; may be a view of a memory-mapped file, as `ptr`."""
     ptr: Int64
+    """int64[n + 1]; need not start at 0, so that slices share data."""
 
     def __repr__(self) -> str:
         return f"<Strings: {shown_beginning(self)}>"
 
     @staticmethod
     def of(values: Iterable[str]) -> Strings:
-        """Pack Python strings; raises BadValue for half of a surrogate pair, which UTF-8 cannot hold."""
+        """Return packed Python strings; raises BadValue for a lone surrogate, which UTF-8 cannot hold."""
         try:
             return Strings.packed([v.encode("utf-8") for v in values])
         except UnicodeEncodeError as error:
             raise BadValue(f"{error.object!r} is not valid Unicode: {error.reason}") from None
 
     @staticmethod
-    def packed(values: Sequence[bytes]) -> Strings:
-        """Pack UTF-8 byte strings."""
+    def packed(values: Sequence[bytes | memoryview]) -> Strings:
+        """Return a column from UTF-8 byte strings."""
         ptr = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
         return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
 
     @staticmethod
     def concatenated(columns: Sequence[Strings]) -> Strings:
-        """Several columns as one, copied."""
+        """Return several columns as one, copied."""
         pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
-        ptr = np.zeros(sum(map(len, columns)) + 1, np.int64)
-        np.cumsum(np.concatenate([c.lengths() for c in columns] or [ptr[:0]]), out=ptr[1:])
-        return Strings(np.concatenate(pieces or [np.zeros(0, np.uint8)]), ptr)
+        lengths = np.concatenate([np.zeros(0, np.int64), *(c.lengths() for c in columns)])
+        return Strings(np.concatenate([np.zeros(0, np.uint8), *pieces]), offsets(lengths))
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -244,28 +236,22 @@ class Strings:
         return iter(self.tolist())
 
     def lengths(self, codes: NDArray[np.integer] | None = None) -> Int64:
-        """Bytes of each string, or of those at these positions."""
+        """Return the size in bytes of each string, or of the strings at these positions, int64[n]."""
         if codes is None:
             return np.diff(self.ptr)
         lengths: Int64 = self.ptr[1:][codes] - self.ptr[:-1][codes]
         return lengths
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Strings start..stop-1, sharing the data; like a list's slice it ends where the strings end."""
+        """Return strings start..stop-1, clipped as a list's slice; shares the data."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
         return Strings(self.data, self.ptr[start : stop + 1])
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """The strings at these positions, copied, in this order."""
-        starts, lengths = self.ptr[:-1][codes], self.lengths(codes)
-        ptr = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=ptr[1:])
-        where = np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])
-        return Strings(self.data[where], ptr)
+        return take_strings(self.data, self.ptr[:-1][codes], self.lengths(codes))
 
     def tolist(self) -> list[str]:
-        """All strings as Python strings."""
         if len(self) == 0:
             return []
         base, count = int(self.ptr[0]), len(self)
@@ -282,20 +268,27 @@ class Strings:
         return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]
 
 
+def take_strings(data: Bytes, start: Int64, length: Int64) -> Strings:
+    """Return a copy of the strings data[start[i] : start[i] + length[i]]."""
+    ptr = offsets(length)
+    return Strings(data[np.repeat(start - ptr[:-1], length) + np.arange(ptr[-1])], ptr)
+
+
 _BLOCK_IDENTIFIERS = 1 << 17  # identifiers looked up at a time
+_SUGGESTED = 10_000  # identifiers among which the nearest to an unknown one is sought
 _BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
-    """Where to find a string by its 64-bit hash: sorted hashes and the positions they came from."""
+    """Sorted 64-bit hashes of strings and the positions of the strings."""
 
     hashes: NDArray[np.uint64]
     positions: Int32
 
     @staticmethod
     def of(strings: Strings) -> HashIndex:
-        """Hash and sort all strings; the sort is stable, so equal strings stay in order."""
+        """Return the sorted hashes of all strings; equal hashes stay in order of position."""
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         order = np.argsort(hashes, kind="stable").astype(np.int32)
         return HashIndex(hashes[order], order)
@@ -303,21 +296,21 @@ class HashIndex:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids:
-    """Distinct identifiers, numbered 0..n-1 in their order.
-
-    column: the identifiers; index: gives their hash index on first use, by default it is made then.
-    Raises BadValue on a duplicate, empty or too long identifier when made by `Ids.of`.
-    """
+    """Distinct identifiers, numbered 0..n-1 in their order."""
 
     column: StringColumn
     index: Callable[[], HashIndex] | None = None
+    """Returns the hash index on first use; None builds it from `column`."""
 
     def __repr__(self) -> str:
         return f"<Ids: {shown_beginning(self.column)}>"
 
     @staticmethod
     def of(values: Iterable[object]) -> Ids:
-        """Number these identifiers; anything but text is written as text (1 -> "1")."""
+        """Return these identifiers, written as text (1 -> "1"), numbered in their order.
+
+        Raises BadValue for a duplicate, empty or too long identifier.
+        """
         texts = [v if isinstance(v, str) else str(v) for v in values]
         ids = Ids(Strings.of(texts))
         characters = max(map(len, texts), default=0)  # of at most four bytes each
@@ -355,15 +348,14 @@ class Ids:
 
     @cached_property
     def strings(self) -> Strings:
-        """All identifiers, read or made where they are not in memory; `take` reads only some."""
+        """All identifiers in memory; use `take` to read only some."""
         return self.column.slice(0, len(self))
 
     def tolist(self) -> list[str]:
-        """All identifiers."""
         return self.column.tolist()
 
     def take(self, codes: NDArray[np.integer]) -> Ids:
-        """These identifiers, renumbered from 0."""
+        """Return the identifiers at these positions, renumbered from 0."""
         return Ids(self.column.take(codes))
 
     @cached_property
@@ -371,9 +363,9 @@ class Ids:
         return HashIndex.of(self.column.slice(0, len(self))) if self.index is None else self.index()
 
     def codes(self, wanted: Strings | Iterable[str]) -> Int32:
-        """The number of each wanted identifier, -1 for one that is not here."""
+        """Return the number of each wanted identifier, int32[n]; -1 if absent."""
         strings = wanted if isinstance(wanted, Strings) else Strings.of(wanted)
-        if len(strings) > _BLOCK_IDENTIFIERS:  # so that what is between stays in the cache
+        if len(strings) > _BLOCK_IDENTIFIERS:  # so that intermediate arrays stay in the cache
             cuts = range(0, len(strings), _BLOCK_IDENTIFIERS)
             return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK_IDENTIFIERS)) for cut in cuts])
         code = np.full(len(strings), -1, np.int32)
@@ -400,19 +392,23 @@ class Ids:
             at[pending] += 1
         return code
 
+    def code(self, name: object, of: str) -> int:
+        """Return the number of an identifier; raises UnknownName, with `of` as the noun."""
+        code = int(self.codes([str(name)])[0])
+        if code < 0:
+            raise UnknownName(of, str(name), self[:_SUGGESTED])
+        return code
+
     @cached_property
     def tie_ranks(self) -> Int32:
-        """Place of each identifier in descending byte order: 0 is the largest.
-
-        It decides between equal scores (see core/order.py).
-        """
+        """Position of each identifier in descending byte order, int32[n]; decides ties (core/order.py)."""
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """The permutation that puts strings in descending byte order (strcmp), equal ones in reverse order."""
+    """Return the permutation that sorts strings in descending byte order (strcmp), equal ones reversed."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -437,7 +433,6 @@ def descending_bytes(strings: Strings) -> Int64:
 
 
 def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Whether a[n] and b[j[n]] are the same bytes, for every n."""
     lengths = a.lengths()
     same = np.asarray(lengths == b.lengths(j))
     pairs = np.flatnonzero(same)
@@ -449,3 +444,19 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
     differ = np.repeat(np.arange(len(pairs)), lengths)[a.data != b.data[step]]
     same[pairs[differ]] = False
     return same
+
+
+def count_equal(data: Bytes, start: Int64, length: Int64, strings: Strings) -> int:
+    """Return how many of the byte strings data[start[i] : start[i] + length[i]] equal string i, by length and hash."""
+    at = np.flatnonzero((length == strings.lengths()) & (length > 0))
+    for end in (0, -1):  # the first and the last byte leave few to be hashed
+        own, other = (
+            (start[at], strings.ptr[:-1][at])
+            if end == 0
+            else (start[at] + length[at] - 1, strings.ptr[1:][at] - 1)
+        )
+        at = at[data[own] == strings.data[other]]
+    if len(at) == 0:
+        return 0
+    first = hash_strings(data, start[at], length[at])
+    return int(np.count_nonzero(first == hash_strings(strings.data, strings.ptr[:-1][at], length[at])))

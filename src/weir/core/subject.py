@@ -1,4 +1,4 @@
-"""What an audit looks at: a collection, its judgments, and rankings of it, as far as each is there."""
+"""The subject of an audit: a collection with its judgments and runs; any part may be missing."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ from weir.errors import BadValue
 
 T = TypeVar("T")
 TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
-"""Queries to their vectors, float32[n, d]."""
+"""Returns the vectors of queries, float32[n, d]."""
 
 
 @dataclass(frozen=True, eq=False)
 class TokenLimit:
-    """Where an encoder cuts documents.
-
-    model: its name; tokens: that it reads of a document at most; extents: of some texts the tokens of each if none were
-    cut, and the characters of each that are read, both int64[n].
-    """
+    """The length at which an encoder truncates documents."""
 
     model: str
     tokens: int
+    """Most tokens of a document."""
     extents: Callable[[Sequence[str]], tuple[Int64, Int64]]
+    """Returns, for some texts, tokens without truncation and characters read, both int64[n]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Queries, and their judgments where there are any, that systems may have been trained on."""
+    """Queries, and judgments if there are any, that systems may have been trained on."""
 
     name: str
     queries: Queries
@@ -46,32 +44,31 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A collection, judgments and rankings to be audited; what is None or empty is not there.
-
-    queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
-    other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
-    documents, None where that is not known; instruction: what queries without one of their own are told to look for;
-    self_match: "drop" where documents with the identifier of their query are left out of the rankings, else "keep";
-    asked: the queries of the split with what may be ranked for them; unscored: by the name of a run (candidates that
-    re-rankers left unscored, candidates), as its record has it.
-    """
+    """A collection, judgments and runs to audit; parts that are None or empty are missing."""
 
     name: str
     corpus: Corpus | None = None
     queries: Queries | None = None
+    """Queries of every split, judged or not."""
     qrels: Qrels | None = None
     runs: Mapping[str, Run] = field(default_factory=dict)
+    """By system name."""
     training: tuple[Training, ...] = ()
+    """Other splits and data that systems may have been trained on."""
     encoder: TextEncoder | None = None
     limit: TokenLimit | None = None
     instruction: str = ""
+    """Used for queries without their own."""
     self_match: str = "keep"
+    """"drop" removes documents with the identifier of their query from rankings, "keep" does not."""
     asked: Queries | None = None
+    """Queries of the split, with the documents that may be ranked for them."""
     unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """(candidates that re-rankers left unscored, candidates) by run, from its record."""
 
     @property
     def parts(self) -> frozenset[str]:
-        """What is there: of "corpus", "queries", "qrels", "runs", "training", "encoder"; judgments of no query no."""
+        """The names of the parts that are present, such as "corpus"; judgments without queries are absent."""
         judged = self.qrels if self.qrels is not None and len(self.qrels) else None
         here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
         several = {"runs": self.runs, "training": self.training}
@@ -81,7 +78,7 @@ class Subject:
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """The queries of the split that is evaluated, all of them where there are no judgments; raises BadValue."""
+        """The judged queries, or all queries without judgments; raises BadValue without queries."""
         queries = self.need_queries()
         if self.qrels is None or not len(self.qrels):
             return queries
@@ -89,7 +86,7 @@ class Subject:
 
     @property
     def queries_called(self) -> str:
-        """What a sentence calls `judged_queries`."""
+        """ "judged queries", or "queries" without judgments: how sentences call `judged_queries`."""
         return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
 
     @cached_property
@@ -98,19 +95,19 @@ class Subject:
         return {name: Judged.of(run, self.need_qrels()) for name, run in self.runs.items()}
 
     def need_corpus(self) -> Corpus:
-        """The documents; raises BadValue where they are not there."""
+        """Return the documents; raises BadValue if they are missing."""
         return _there(self.corpus, "documents")
 
     def need_queries(self) -> Queries:
-        """The queries; raises BadValue where they are not there."""
+        """Return the queries; raises BadValue if they are missing."""
         return _there(self.queries, "queries")
 
     def need_encoder(self) -> TextEncoder:
-        """What gives queries vectors; raises BadValue where there is none."""
+        """Return the encoder; raises BadValue if it is missing."""
         return _there(self.encoder, "encoders")
 
     def need_qrels(self) -> Qrels:
-        """The judgments; raises BadValue where they are not there."""
+        """Return the judgments; raises BadValue if they are missing."""
         return _there(self.qrels, "judgments")
 
 

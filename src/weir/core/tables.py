@@ -1,6 +1,5 @@
-"""Tables as values: cells with marks, sentences below, and how each format writes them.
-
-A table knows what it holds; text for a terminal, CSV, Markdown, LaTeX and HTML are each written here once.
+"""Tables as values: cells with marks and sentences; and their only writers, for terminals, CSV, Markdown, LaTeX
+and HTML.
 """
 
 from __future__ import annotations
@@ -12,91 +11,105 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
+from weir.core.colours import ANY_PAGE, INKS, STYLES
 from weir.errors import UnknownName, printable, printable_text
 
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
 
-# Both themes: ink, lines and grounds come from the page, teal and rust keep 4:1 on white and on near-black.
+# Both themes: ink, lines and grounds come from the page. The class twice outweighs what notebooks say of all tables.
 _STYLE = """\
 <style>
 .weir-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0 4px}
 .weir-table caption{text-align:left;font-weight:650;padding:4px 0}
-.weir-table th,.weir-table td{padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
+table.weir-table.weir-table :is(th,td){padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
 background:none;text-align:left;font-weight:400;vertical-align:top}
-.weir-table thead th[colspan="2"]{text-align:center}
-.weir-table thead th{border-bottom:1.5px solid rgba(128,128,128,.9);vertical-align:bottom;font-weight:600}
-.weir-table .weir-number{text-align:right;white-space:nowrap}
-.weir-table td.weir-number:has(+.weir-marks){padding-right:4px}
+table.weir-table.weir-table thead th[colspan="2"]{text-align:center}
+table.weir-table.weir-table thead th{border-bottom:1.5px solid rgba(128,128,128,.9);\
+vertical-align:bottom;font-weight:600}
+table.weir-table.weir-table .weir-number{text-align:right;white-space:nowrap}
+table.weir-table.weir-table td.weir-number:has(+.weir-marks){padding-right:4px}
 .weir-table .weir-marks{font-size:85%;white-space:nowrap;opacity:.85}
-.weir-table .weir-best{font-weight:700}
-.weir-table .weir-better{color:#16857a}
-.weir-table .weir-worse{color:#b8621b}
-.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
-</style>"""
+table.weir-table.weir-table .weir-best{font-weight:700}
+.weir-table .weir-better{color:BETTER}
+.weir-table .weir-worse{color:WORSE}
+.weir-note.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
+@media print{
+table.weir-table.weir-table{font-size:62%}
+table.weir-table.weir-table :is(th,td){padding:2px 6px 2px 0}
+table.weir-table.weir-table .weir-number{white-space:normal}
+}
+</style>""".replace("BETTER", ANY_PAGE["better"]).replace("WORSE", ANY_PAGE["worse"])
 _SPAN = ' colspan="2"'
-_PAGE = """\
-<style>
-:root{color-scheme:light dark}
-body{font:15px/1.5 Inter,system-ui,sans-serif;margin:24px;background:#fff;color:#1a1e23}
-@media (prefers-color-scheme:dark){body{background:#15181c;color:#e8ebee}}
-.weir-frame{overflow-x:auto}
-</style>"""
+_PAGE = (
+    "<style>\n:root{color-scheme:light dark}\nbody{font:15px/1.5 Inter,system-ui,sans-serif;margin:24px;"
+    f"background:{INKS['paper'][0]};color:{INKS['ink'][0]}}}\n@media (prefers-color-scheme:dark){{"
+    f"body{{background:{INKS['paper'][1]};color:{INKS['ink'][1]}}}}}\n.weir-frame{{overflow-x:auto}}\n</style>"
+)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as it is shown: its text, and what is marked.
-
-    best, second: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for none;
-    more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks; value:
-    the number that the text rounds, which CSV holds.
-    """
+    """One cell of a table: its text, and marks such as bold."""
 
     text: str
     best: bool = False
+    """The best of its dataset; `second` the second best."""
     letters: str = ""
+    """Letters of the groups of inseparable systems that it is in."""
     verdict: str = ""
+    """"better" or "worse" than the baseline, else ""."""
     more: str = ""
+    """Text after the marks, such as an interval."""
     style: str = ""
+    """A name in STYLES, for a text without marks."""
     second: bool = False
     value: float | None = None
+    """The unrounded number, for CSV."""
+    inside: tuple[str, ...] = ()
+    """Lines that a reader of HTML sees by clicking on the text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
-    """A title, a header, rows, and sentences directly above and below; without a header sentences alone.
-
-    keys: how many of the first columns are names; right: how many columns are flush right, None for all others; tail:
-    text columns behind these; folded: what a reader of HTML clicks to see it, "" where it is seen at once; commands:
-    lines to paste into a terminal, above the body. For a terminal alone: narrow: columns that stand in a first table
-    beside the keys, the others in a second, where the width is too small for all; indent: blanks before each line of
-    the body; hang: blanks before further lines of a sentence; follows: no blank line stands before the table.
-    """
+    """A title, a header, rows, and sentences above and below; without a header only sentences."""
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    """Sentences below the rows."""
     keys: int = 1
+    """Number of first columns that hold names."""
     above: tuple[str, ...] = ()
+    """Sentences above the rows."""
     right: int | None = None
+    """Number of right-aligned columns; None for all after the keys."""
     tail: int = 0
+    """Number of text columns after the right-aligned ones."""
     narrow: tuple[int, ...] = ()
+    """Columns for the first of two tables if a terminal is too narrow for all; the others go to the second."""
     indent: int = 0
+    """Blanks before each line of the body, in terminals."""
     hang: int | None = None
+    """Blanks before the further lines of a sentence, in terminals."""
     follows: bool = False
+    """Omit the blank line before the table, in terminals."""
     folded: str = ""
+    """Summary to click on in HTML; "" shows the table at once."""
     commands: tuple[str, ...] = ()
+    """Lines to paste into a terminal, above the body."""
+    turned: Table | None = None
+    """The table with rows and columns exchanged, used in a terminal if that makes fewer tables."""
 
     @property
     def numbers(self) -> range:
-        """The places of the columns that are flush right."""
+        """The positions of the columns that hold numbers, which are right-aligned."""
         end = len(self.header) - self.tail
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """The cells as a terminal shows them: * behind the best, triangles for verdicts, letters, then what is more."""
+        """Return the cells for a terminal: * after the best, triangles for verdicts, letters, then `more`."""
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])
@@ -118,7 +131,9 @@ class Table:
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
-        """The table for a terminal of so many columns; None is boundless."""
+        """Return the table for a terminal of this width in columns; None is unbounded."""
+        if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
+            return replace(self.turned, notes=self.notes).text(width, colour)
         parts = [paragraph(self.title, width)] if self.title else []
         body = [paragraph(line, width, self.hang) for line in self.above] if self.above else []
         body += [*(f"    {printable(line)}" for line in self.commands), *([""] if self.commands else [])]
@@ -142,8 +157,12 @@ class Table:
             parts.append("\n".join([paragraph(note, width, self.hang) for note in self.notes]))
         return "\n\n".join(parts)
 
+    def block_count(self, width: int | None) -> int:
+        """Return the number of tables, one below another, that the cells make within a width."""
+        return _layout_blocks(self.lines(), width, self.keys)
+
     def csv(self) -> str:
-        """Comma-separated values: the numbers or texts of the cells alone, under the header."""
+        """Return comma-separated values: the header, then the numbers or texts of cells without marks."""
         lines = [
             [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
              for i, c in enumerate(row)] for row in self.rows
@@ -151,7 +170,7 @@ class Table:
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
-        """A Markdown table: the best in bold, triangles for verdicts, letters behind; sentences are paragraphs."""
+        """Return a Markdown table: the best in bold, triangles for verdicts, then letters."""
         head = [markdown_escaped(name) for name in self.header]
         rule = ["---:" if i in self.numbers else "---" for i in range(len(head))]
         lines = [_piped(head), "|" + "|".join(rule) + "|"] if head else []
@@ -163,53 +182,67 @@ class Table:
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
-        """A LaTeX tabular for the booktabs package, and amssymb where there are verdicts.
+        """Return a LaTeX tabular for the packages booktabs and, with verdicts, amssymb.
 
-        The best is bold, the second underlined, superscript letters are tie groups, triangles verdicts. Sentences are
-        comments.
+        Bold is best, underlined second; superscripts are verdicts and letters; sentences become comments.
         """
-        above, notes = ([f"% {latex_escaped(line.strip())}" for line in part if line]
+        above, notes = ([f"% {_latex_escaped(line.strip())}" for line in part if line]
                         for part in ((self.title, *self.above, *self.commands), map(_in_bold, self.notes)))  # fmt: skip
         if not self.header:
             return "\n".join([*above, *notes])
-        head = _latex_row(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
+        head = _latex_row(_latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
                           for i, name in enumerate(self.header))  # fmt: skip
         shape = "".join("r" if i in self.numbers else "l" for i in range(len(self.header)))
+        signed = any(cell.verdict in _LATEX_SIGNS for row in self.rows for cell in row)
+        above = [*above, f"% packages: booktabs{', amssymb' * signed}"]
         lines = [*above, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
-        lines += [_latex_row(map(_latex, row)) for row in self.rows]
+        lines += [_latex_row(_latex(c, i in self.numbers) for i, c in enumerate(row)) for row in self.rows]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes])
 
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
     def html(self) -> str:
-        """A table of HTML with its own style, for a notebook or a page; it takes its ink from the page around it."""
+        """Return an HTML table with its style, for a notebook or a page; text colour is inherited."""
         return f"{_STYLE}\n{self.html_body()}"
 
     def html_body(self) -> str:
-        """The table and the sentences without a style."""
-        above = [notes_html(line for line in self.above if line)] if any(self.above) else []
+        """Return the table and the sentences as HTML without a style."""
+        above = [_notes_html(line for line in self.above if line)] if any(self.above) else []
         title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
-        if self.commands:  # the title stands above what is pasted
+        if self.commands:  # the title goes above the commands
             lines = "\n".join(map(html_escaped, self.commands))
             above = [*title, *above, f'<pre class="weir-frame">{lines}</pre>']
         if not self.header:
-            return "\n".join([*title, *above, notes_html(_in_bold(note) for note in self.notes if note)])
+            lines = "\n".join([*title, *above, _notes_html(_in_bold(note) for note in self.notes if note)])
+            return folded_html(self.folded, lines) if self.folded else lines
         wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
             self.header
         )
+        numbers = [i for i in self.numbers if not _are_prose(row[i].text for row in self.rows)]
         head = "".join(
-            f"<th{_class(i in self.numbers)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
+            f"<th{_class(i in numbers)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
             for i, (name, spans) in enumerate(zip(self.header, wide, strict=True))
         )
         rows = [
             "<tr>"
-            + "".join(_html(c, i in self.numbers, w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
+            + "".join(_html(c, i in numbers, w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
             + "</tr>"
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title and not self.commands else ""
         table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
-        whole = "\n".join([*above, *body, notes_html(map(_in_bold, self.notes))])
+        whole = "\n".join([*above, *body, _notes_html(map(_in_bold, self.notes))])
         return folded_html(self.folded, whole) if self.folded else whole
+
+
+_NOTES_SHOWN = 3  # below a result in a notebook; more are folded
+FIRST, _EXCERPT = 10, 80
+"""Rows, and characters of a text in them, that the beginning of a value shows."""
 
 
 def table_of(
@@ -221,27 +254,36 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """A table of cells, the first line being the header; arguments as in `Table`."""
+    """Return a table of lines of cells, the first line as header; arguments as the fields of `Table`."""
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
     return Table(title, names, rows, tuple(notes), keys, tuple(above), right, tail)
 
 
-def first_rows(columns: Mapping[str, Sequence[object]], keys: int, title: str) -> Table:
-    """The first ten rows of aligned columns, as notebooks show a value."""
-    rows = zip(*(column[:10] for column in columns.values()), strict=True)
-    lines = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    return table_of([list(columns), *lines], right=None, keys=keys, title=title)
+def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
+    """Return the first ten rows of aligned columns as a table; `count` is the number of all rows."""
+    rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
+    lines = [
+        [f"{c:.4f}" if isinstance(c, float) else excerpt(" ".join(str(c).split()), _EXCERPT) for c in row]
+        for row in rows
+    ]
+    numbers = [i for i, one in enumerate(rows[0]) if not isinstance(one, str)] if rows else []
+    tail = len(columns) - 1 - numbers[-1] if numbers else 0
+    more = [f"and {count - len(rows):,} more"] if count > len(rows) else []
+    head = list(columns)
+    return table_of(
+        [head, *lines], len(numbers), len(head) - len(numbers) - tail, tail, above=[title], notes=more
+    )
 
 
 def folded_html(summary: str, inside: str) -> str:
-    """What a reader of HTML sees by clicking on the summary."""
+    """Return HTML folded below a summary that opens on a click."""
     return f"<details><summary>{html_escaped(summary)}</summary>\n{inside}\n</details>"
 
 
 def excerpt(text: str, most: int) -> str:
-    """The text, or its beginning in at most so many characters, which ends at a word where there are blanks."""
+    """Return the text, or its first `most` characters, cut at a word if possible."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -249,16 +291,15 @@ def excerpt(text: str, most: int) -> str:
 
 
 def _in_bold(note: str) -> str:
-    """A note on the star, which only a terminal has, for formats that have bold letters."""
     return f"bold: {note[2:]}" if note.startswith("* ") else note
 
 
 def sentences(*lines: str) -> Table:
-    """Sentences as a table without columns."""
+    """Return a table of sentences without columns."""
     return Table("", (), (), lines)
 
 
-def written(
+def tables_as_text(
     tables: Sequence[Table],
     form: str,
     width: int | None = None,
@@ -266,10 +307,12 @@ def written(
     title: str = "results",
     notes: Sequence[object] = (),
 ) -> str:
-    """Tables below one another as text, markdown, latex, csv or a whole page of html.
+    """Return tables one below another as text, markdown, latex, csv or a whole page of html.
 
-    width, colour: of the terminal, for text; title: of the page; notes: lines below a text. Raises UnknownName for
-    another form.
+    width, colour, notes: for text.
+    title: of the HTML page.
+
+    Raises UnknownName for another form.
     """
     match form:
         case "text":
@@ -286,33 +329,37 @@ def written(
         case "csv":
             return "\n\n".join(one.csv() for one in tables if one.header)
         case "html":
-            return html_page(title, tables)
+            return _html_page(title, tables)
     raise UnknownName("form of tables", form, {"text", "markdown", "latex", "csv", "html"})
 
 
-def notes_html(notes: Iterable[str]) -> str:
-    """Sentences as HTML, each a paragraph."""
+def _notes_html(notes: Iterable[str]) -> str:
     return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
 
 
 def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:
-    """Tables and the notes below them as HTML with one style, as notebooks show a result."""
+    """Return tables and notes as HTML with one style, as notebooks show a result."""
     parts = [table.html_body() for table in tables]
-    return "\n".join(part for part in (_STYLE, *parts, notes_html(map(str, notes))) if part)
+    below = _notes_html(map(str, notes))
+    if len(notes) > _NOTES_SHOWN:
+        below = folded_html(f"{len(notes)} notes", below)
+    return "\n".join(part for part in (_STYLE, *parts, below) if part)
 
 
-def html_page(title: str, tables: Sequence[Table]) -> str:
-    """A whole page of HTML with these tables, for light and dark screens; it asks for nothing from elsewhere."""
+def _html_page(title: str, tables: Sequence[Table]) -> str:
     head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html_escaped(title)}</title>'
     return "\n".join([head, _PAGE, _STYLE, *(table.html_body() for table in tables), "</html>"])
 
 
 def _number(text: str) -> float | str:
-    """The number that a text is: as such it is no formula where it begins with a sign."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    if text == "–":
+        return ""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _piped(cells: Sequence[str]) -> str:
@@ -327,24 +374,36 @@ def _markdown(cell: Cell) -> str:
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """A row of a tabular; behind {} where the line or rule above it would take its first character as an argument."""
+    """Return a row of a tabular; {} keeps a first [ or * from being read as an argument."""
     row = " & ".join(cells) + r" \\"
     return "{}" + row if row.lstrip().startswith(("[", "*")) else row
 
 
-def _latex(cell: Cell) -> str:
-    text = latex_escaped(cell.text)
+_MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
+
+
+def _latex(cell: Cell, number: bool) -> str:
+    """Return a cell; in a `number`, hyphens before digits become minus signs."""
+    text = _MINUS.sub("$-$", _latex_escaped(cell.text)) if number else _latex_escaped(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best and text else rf"\underline{{{text}}}" if cell.second else text
     letters = rf"\mathrm{{{cell.letters}}}" if cell.letters else ""
     above = _LATEX_SIGNS.get(cell.verdict, "") + letters
     text = rf"{text}$^{{{above}}}$" if above else text
-    return f"{text} {latex_escaped(cell.more)}".rstrip()
+    return f"{text} {_latex_escaped(cell.more)}".rstrip()
 
 
 def _html(cell: Cell, number: bool, wide: bool) -> str:
-    """A cell; where its column has marks they stand in a cell of their own behind it, so that digits stay aligned."""
-    number_cell = f"<td{_class(number, cell.best)}><bdi>{html_escaped(cell.text)}</bdi></td>"
+    """Return a cell; marks form a cell of their own, so that digits stay aligned."""
+    text = f"<bdi>{html_escaped(cell.text)}</bdi>"
+    if cell.inside:
+        text = f"<details><summary>{text}</summary>{'<br>'.join(map(html_escaped, cell.inside))}</details>"
+    number_cell = f"<td{_class(number, cell.best)}>{text}</td>"
     return f'{number_cell}<td class="weir-marks">{_beside(cell)}</td>' if wide else number_cell
+
+
+def _are_prose(texts: Iterable[str]) -> bool:
+    found = [text[:1].isalpha() or _WORDS.search(text) is not None for text in texts]
+    return 2 * sum(found) > len(found)
 
 
 def _class(number: bool, best: bool = False) -> str:
@@ -353,12 +412,11 @@ def _class(number: bool, best: bool = False) -> str:
 
 
 def _beside(cell: Cell) -> str:
-    """Verdict, letters and what is more, as HTML."""
     sign = ""
     if cell.verdict in SIGNS:
         sign = f'<span class="weir-{cell.verdict}" title="{cell.verdict}">{SIGNS[cell.verdict]}</span>'
     more = html_escaped(cell.more)
-    return sign + html_escaped(cell.letters) + (" " if more and cell.letters else "") + more
+    return sign + html_escaped(cell.letters) + (" " if more and (sign or cell.letters) else "") + more
 
 
 # Escaping: a cell is escaped where it is written.
@@ -370,36 +428,32 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
 }
+_WORDS = re.compile(r"[^\W\d_]{3}")
 _TO_QUOTE = frozenset(',"\n\r')
 _MARKDOWN = frozenset("\\`*_[]<>|#&~$")
 _LINK = re.compile(
     r"(?<=:)//|(?<=www)\.|(?<!\w)@(?=\w)", re.IGNORECASE
-)  # what makes an address a link, or calls somebody
+)  # parts that turn text into a link or a mention
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
              "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
 
 
 def csv_cell(value: object) -> object:
-    """A value as a cell: a text that a spreadsheet would run as a formula stands behind an apostrophe.
-
-    These begin with = + - @, of any width, a tab or a line end; numbers stay as they are, None is empty. A text that
-    has such an apostrophe already gets one more, so that `cell_text` gives every text back.
-    """
+    """Return a value as a CSV cell; a text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
+    # inverts this.
     if isinstance(value, str):
         return f"'{value}" if value.lstrip("'").startswith(_FORMULAS) else value
     return "" if value is None else value
 
 
 def cell_text(cell: str) -> str:
-    """The text that `csv_cell` made into a cell."""
+    """Return the text from which `csv_cell` made a cell."""
     return cell[1:] if cell[:1] == "'" and cell.lstrip("'").startswith(_FORMULAS) else cell
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Lines of cells as comma-separated values, each cell as `csv_cell` has it.
-
-    Unlike the standard library's writer it quotes a lone carriage return too, at which readers would end the line.
-    """
+    """Return lines of `csv_cell`s as CSV; quotes a lone carriage return too, unlike the standard library."""
     return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
 
 
@@ -407,26 +461,22 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if _TO_QUOTE.intersection(text) else text
 
 
-def latex_escaped(text: str) -> str:
-    """Text as LaTeX takes it."""
+def _latex_escaped(text: str) -> str:
     return "".join("\\" + c if c in "&%$#_{}" else _LATEX.get(c, c) for c in printable(text))
 
 
 def markdown_escaped(text: str) -> str:
-    """Text as a cell of a Markdown table takes it: no character of it formats, links or ends the cell."""
+    """Return text escaped for a cell of a Markdown table, so that it makes no format or link."""
     text = "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
     return _LINK.sub(lambda match: "".join("\\" + c for c in match[0]), text)
 
 
 def html_escaped(text: str, lines: bool = False) -> str:
-    """Text as HTML takes it, between tags and within quotes; lines: its line breaks stay, as `<pre>` shows them."""
+    """Return text escaped for HTML content and attributes; `lines` keeps line breaks, for `<pre>`."""
     return html.escape(printable_text(text) if lines else printable(text))
 
 
 # The layout of a terminal: wrapped, and set below one another, where columns do not fit its width.
-
-STYLES = {"best": "1", "better": "38;5;30", "worse": "38;5;130", "faint": "2"}
-"""SGR parameters of each style: bold, teal, rust, faint; both colours keep 4:1 on black and on white."""
 
 _GAP = 2  # blanks between two columns
 _NARROWEST = 20  # no terminal is taken to be narrower, in columns
@@ -442,7 +492,7 @@ _UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no colum
 
 @dataclass(frozen=True)
 class Styled:
-    """The text of a cell and how a terminal with colours shows it: a name in STYLES, "" for plain."""
+    """The text of a cell and its style: a name in STYLES, "" for plain."""
 
     text: str
     style: str = ""
@@ -452,7 +502,7 @@ TextCell: TypeAlias = "str | Styled"
 
 
 def display_width(text: str) -> int:
-    """How many columns of a terminal a printable text takes: two for wide East Asian characters, none for accents."""
+    """Return the terminal columns of a printable text: two for wide characters, none for combining accents."""
     if text.isascii():
         return len(text)
     return sum(_columns_of(c) for c in text)
@@ -465,10 +515,12 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Cells in aligned columns under a header; the last `right` columns are flush right, but for a `tail` behind them.
+    """Return cells in aligned columns under a header; the last `right` before the `tail` are right-aligned.
 
-    width: of the terminal, in columns; None is boundless. What does not fit is wrapped within its column, at blanks
-    first; what still does not fit stands in further tables below, each with the first `keys` columns again.
+    Cells wider than their column are wrapped; columns that still do not fit go to further tables below, each
+    with the first `keys` columns again.
+
+    width: in terminal columns; None is unbounded.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)
@@ -485,8 +537,7 @@ def columns(
     return "\n\n".join(tables)
 
 
-def layout_blocks(lines: Sequence[Sequence[TextCell]], width: int | None, keys: int = 1) -> int:
-    """How many tables, one below another, `columns` makes of these cells within the width."""
+def _layout_blocks(lines: Sequence[Sequence[TextCell]], width: int | None, keys: int = 1) -> int:
     if width is None:
         return 1
     room = max(width, _NARROWEST)
@@ -494,16 +545,13 @@ def layout_blocks(lines: Sequence[Sequence[TextCell]], width: int | None, keys: 
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
-    """Whether the cells stand side by side in the width without being wrapped."""
+    """Return whether the cells fit side by side in the width without wrapping."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 
 
 def paragraph(text: str, width: int | None, hang: int | None = None) -> str:
-    """A sentence in lines of at most `width` columns, further lines indented by two more than the first.
-
-    hang: by so many instead.
-    """
+    """Return a text in lines of `width` columns, one line for None; `hang` is the indent of later lines."""
     if width is None:
         return printable(text)
     indent = len(text) - len(text.lstrip(" ")) + _GAP if hang is None else hang
@@ -511,7 +559,6 @@ def paragraph(text: str, width: int | None, hang: int | None = None) -> str:
 
 
 def _printable_cells(lines: Sequence[Sequence[TextCell]]) -> tuple[list[list[Styled]], list[int]]:
-    """The cells without control characters, and how wide each column is."""
     cells, widths = list[list[Styled]](), [0] * len(lines[0])
     for line in lines:
         cells.append([])
@@ -532,7 +579,6 @@ def _columns_of(character: str) -> int:
 
 
 def _least_widths(lines: Sequence[Sequence[Styled]], keys: int, room: int) -> list[int]:
-    """The narrowest that each column can be, so that the key columns and any other one fit the room."""
     most = min(_UNBROKEN, (room - _GAP * keys) // (keys + 1))
     head = min(most, _UNBROKEN_HEAD)
     return [
@@ -542,7 +588,6 @@ def _least_widths(lines: Sequence[Sequence[Styled]], keys: int, room: int) -> li
 
 
 def _blocks(least: Sequence[int], keys: int, room: int) -> list[list[int]]:
-    """The columns of each table: as many as fit beside the key columns, at least one."""
     head = list(range(min(keys, len(least))))
     key_width = sum(least[i] + _GAP for i in head)
     blocks: list[list[int]] = []
@@ -557,7 +602,6 @@ def _blocks(least: Sequence[int], keys: int, room: int) -> list[list[int]]:
 
 
 def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths between the least and the natural ones that fill the room: the widest columns give way first."""
     room -= _GAP * (len(natural) - 1)
     low, high = 0, max(natural)
     while low < high:
@@ -570,7 +614,6 @@ def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
 
 
 def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequence[int]) -> str:
-    """Lines of cells in columns of at most these widths; those at the places `flush` are flush right."""
     wrapped, fitted = list[list[list[str]]](), [0] * len(widths)
     for line in lines:
         wrapped.append([])
@@ -598,7 +641,6 @@ def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequ
 
 
 def _least(text: str, most: int) -> int:
-    """The narrowest column that the text wraps into without cutting a word of up to `most` columns."""
     words = _BLANK.split(text)
     pieces = [piece for word in words for piece in (_pieces(word) if display_width(word) > most else [word])]
     longest = min(max(map(display_width, pieces), default=0), most)
@@ -606,12 +648,10 @@ def _least(text: str, most: int) -> int:
 
 
 def _pieces(word: str) -> list[str]:
-    """The parts between which a word may be broken; a number is one."""
     return [word] if _NUMBER.match(word) else _SOFT.findall(word) or [word]
 
 
 def _wrapped(text: str, width: int, indent: int) -> list[str]:
-    """Lines of at most `width` columns, all but the first indented; broken at blanks, else within words."""
     if display_width(text) <= width:
         return [text]
     indent = indent if width > 2 * indent + 2 else 0
@@ -635,7 +675,6 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
 
 
 def _cut(piece: str, width: int) -> list[str]:
-    """Parts of at most `width` columns; of wide characters a column of one holds one all the same."""
     if display_width(piece) <= width:
         return [piece]
     parts, part, columns_used = [], "", 0

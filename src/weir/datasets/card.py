@@ -1,4 +1,4 @@
-"""The card of a collection: what its files hold, counted."""
+"""The card of a collection: counts of its documents, queries and judgments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels, plain_grades
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import count
 from weir.core.strings import Int64, StringColumn, Strings, hash_strings
 from weir.core.tables import Table, table_of
@@ -29,25 +29,23 @@ Form = Callable[[str], str]
 
 @dataclass(frozen=True, eq=False)
 class DuplicateGroups:
-    """Rows that share a text.
-
-    number: int64[n], the group of each row, groups in the order of their first rows; -1 where no other has its text.
-    """
+    """The rows that share a text with another row, in groups of equal texts."""
 
     number: Int64
+    """int64[n]: group of each row, numbered by first rows; -1 for a unique text."""
 
     @property
     def rows(self) -> int:
-        """Rows that share their text with another."""
+        """Number of rows that share their text."""
         return int(np.count_nonzero(self.number >= 0))
 
     @property
     def surplus(self) -> int:
-        """Rows beyond the first of each group."""
+        """Number of rows beyond the first of each group."""
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
-        """The rows of each group, ascending."""
+        """Return the rows of each group, ascending."""
         rows = np.flatnonzero(self.number >= 0)
         order = rows[np.argsort(self.number[rows], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.number[order])) + 1
@@ -55,20 +53,18 @@ class DuplicateGroups:
 
 
 def normalised(text: str) -> str:
-    """A text without differences of form: Unicode NFKC, lower case, each run of white space one blank."""
+    """Return the text in Unicode NFKC and lower case, with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
-    """The columns of title and text, or of text alone where there are no titles."""
+    """Return the columns of title and text; only text if there are no titles."""
     return (corpus.text,) if corpus.title is None else (corpus.title, corpus.text)
 
 
 def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
-    """Rows whose texts are the same in every column, after `form` where one is given; the empty text is a text too.
-
-    Exact: hashes of 64 bits find candidates, texts decide. Memory: 8 bytes for each row, and a batch of texts.
-    """
+    """Return the rows whose texts, after `form` if given, are equal in every column; empty texts count."""
+    # Exact: 64-bit hashes find candidates, texts decide. Takes 8 bytes for each row, and a batch of texts.
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         for start in range(0, len(column), BATCH_ROWS):
@@ -101,36 +97,36 @@ def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) 
 
 @dataclass(frozen=True)
 class ListsCard:
-    """Documents listed by query.
-
-    queries: with a list; documents: listed in all, over queries; longest: of one query; absent: listed and not in the
-    collection.
-    """
+    """Counts of the documents that a collection lists for its queries, such as candidates."""
 
     queries: int = 0
+    """Queries with a list."""
     documents: int = 0
+    """Listed documents, summed over queries."""
     longest: int = 0
+    """Length of the longest list."""
     absent: int = 0
+    """Listed documents that the collection lacks."""
 
 
 @dataclass(frozen=True)
 class MetadataCard:
-    """What is metadata of the queries of a split.
-
-    queries: how many there are; candidates, excluded: their lists; instructions, unanswerable: queries with each;
-    groups: different labels of each column.
-    """
+    """Counts of the metadata of a split's queries."""
 
     queries: int = 0
+    """All queries."""
     candidates: ListsCard = field(default_factory=ListsCard)
     excluded: ListsCard = field(default_factory=ListsCard)
     instructions: int = 0
+    """Queries with an instruction."""
     unanswerable: int = 0
+    """Queries that nothing answers."""
     groups: Mapping[str, int] = field(default_factory=dict)
+    """Number of distinct labels of each column."""
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Count what the metadata of queries says; without documents none is absent."""
+    """Return the counts of the queries' metadata; without a corpus no document counts as absent."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))
@@ -157,17 +153,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """What `weir data stats` shows about one split of a collection.
-
-    queries: judged queries by split. pairs: judged pairs of this split by grade; positive, zero, negative:
-    the same, summed. judged_per_query, relevant_per_query: means over the judged queries. words_per_query,
-    words_per_document: separated by white space, of title and text. copies_of_text, copies: documents beyond
-    the first with the same text, or with the same title and text; having_copies: documents with at least one
-    other of the same title and text. empty: documents without any word; without_text, without_title: without
-    any there; null_texts: their text was null, NaN or not given. absent_documents, absent_queries: judged
-    pairs that name one the collection does not have. metadata: that of the queries. lacks: of "documents",
-    "queries" and "judgments" those that are not there, of which nothing is counted.
-    """
+    """The facts about a split of a collection that `weir data stats` shows."""
 
     name: str
     title: str
@@ -178,43 +164,57 @@ class CollectionCard:
     split: str
     documents: int
     queries: dict[str, int]
+    """Judged queries by split."""
     pairs: dict[float, int]
+    """Judged pairs of this split by grade."""
     positive: int
+    """Pairs of a grade above 0; `zero` and `negative` likewise."""
     zero: int
     negative: int
     judged_per_query: float
+    """Mean over judged queries; `relevant_per_query` likewise."""
     relevant_per_query: float
     words_per_query: float
+    """Mean number of words separated by white space."""
     words_per_document: float
+    """Mean number of words in title and text."""
     copies_of_text: int
+    """Documents beyond the first with the same text."""
     copies: int
+    """Documents beyond the first with the same title and text."""
     having_copies: int
+    """Documents with another of the same title and text."""
     empty: int
+    """Documents without a word."""
     without_text: int
     without_title: int
     null_texts: int
+    """Documents whose text was null, NaN or missing."""
     absent_documents: int
+    """Judged pairs whose document the collection lacks; `absent_queries` likewise."""
     absent_queries: int
     metadata: MetadataCard = field(default_factory=MetadataCard)
     lacks: tuple[str, ...] = ()
+    """Missing parts, among "documents", "queries" and "judgments"; their counts mean nothing."""
 
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """What `weir data stats` shows about judgments without documents.
-
-    queries: judged; documents: judged for any query; pairs: judged pairs by grade; judged_per_query,
-    relevant_per_query: means over the judged queries; without_relevant: queries without a positive grade.
-    """
+    """The facts about judgments without documents that `weir data stats` shows."""
 
     name: str
     relevance: str
     queries: int
+    """Judged queries."""
     documents: int
+    """Documents judged for any query."""
     pairs: dict[float, int]
+    """Judged pairs by grade."""
     judged_per_query: float
+    """Mean over judged queries; `relevant_per_query` likewise."""
     relevant_per_query: float
     without_relevant: int
+    """Queries without a positive grade."""
 
 
 def card_of(
@@ -225,9 +225,10 @@ def card_of(
     qrels: Mapping[str, Qrels],
     split: str,
 ) -> CollectionCard:
-    """Count what is there; queries: those of all splits, qrels: the judgments of each split.
+    """Return the counts of a collection; reads every document once, in batches.
 
-    Reads every document once, in batches.
+    queries: of all splits.
+    qrels: judgments of each split.
     """
     parts = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
     corpus = Corpus.of({}) if store is None else store.corpus
@@ -282,7 +283,7 @@ def card_of(
 
 
 def judgments_card(name: str, qrels: Qrels) -> JudgmentsCard:
-    """Count judgments that stand alone."""
+    """Return the counts of judgments without a collection."""
     pairs = _pairs(qrels)
     relevant = qrels.grade > 0
     query = np.repeat(np.arange(len(qrels)), np.diff(qrels.ptr))
@@ -308,7 +309,6 @@ def _mean(total: int, n: int) -> float:
 
 
 def _levels(pairs: dict[float, int]) -> str:
-    """How many levels the grades have, counting "not relevant" as one, as BEIR's table does."""
     highest = max(pairs, default=0)
     if any(isinstance(grade, float) for grade in pairs):
         return f"with fractions, up to {highest}"
@@ -325,78 +325,71 @@ def _words(texts: Strings) -> Int64:
 _GRADES_LISTED = 12  # different grades with fractions that are listed one by one
 
 
-@result("card", CollectionCard)
-def card_tables(cards: Sequence[CollectionCard]) -> tuple[Table, ...]:
-    """What each collection holds, a line for each kind of fact."""
-    tables = []
-    for card in cards:
-        grades = _grades(card.pairs)
-        judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
-        words = [
-            f"{count(mean, 2)} per {what}"
-            for what, part, mean in (
-                ("query", "queries", card.words_per_query),
-                ("document", "documents", card.words_per_document),
-            )
-            if part not in card.lacks
-        ]
-        copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
-        empty = f"{card.empty:,} without a word, {card.without_text:,} without text"
-        empty += f", {card.without_title:,} without title"
-        pairs = "" if "documents" not in card.lacks else "pairs name "
-        absent = [
-            f"{number:,} {what}"
-            for part, number, what in (
-                ("documents", card.absent_documents, "pairs name absent documents"),
-                ("queries", card.absent_queries, f"{pairs}absent queries"),
-            )
-            if part not in card.lacks
-        ]
-        lines = [
-            ("", ["task", card.task]),
-            ("", ["domain", card.domain]),
-            ("", ["licence", card.licence]),
-            ("judgments", ["relevance", card.relevance]),
-            ("documents", ["documents", f"{card.documents:,}"]),
-            ("", ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())]),
-            ("judgments", [f"judgments ({card.split})", judged]),
-            ("judgments", ["mean per query", _per_query(card)]),
-            ("", ["mean words", ", ".join(words)]),
-            ("documents", ["exact duplicates", copies]),
-            ("documents", ["empty documents", empty]),
-            ("judgments", ["dangling judgments", ", ".join(absent)]),
-            ("", ["candidates", lists_shown(card.metadata.candidates, card.metadata.queries)]),
-            ("", ["excluded documents", lists_shown(card.metadata.excluded, card.metadata.queries)]),
-            (
-                "",
-                [
-                    "instructions",
-                    queries_shown(card.metadata.instructions) if card.metadata.instructions else "",
-                ],
-            ),
-            (
-                "",
-                [
-                    "without an answer",
-                    queries_shown(card.metadata.unanswerable) if card.metadata.unanswerable else "",
-                ],
-            ),
-            (
-                "",
-                [
-                    "groups of queries",
-                    ", ".join(f"{name} ({n:,})" for name, n in card.metadata.groups.items()),
-                ],
-            ),
-            ("", ["not there", ", ".join(card.lacks)]),
-        ]
-        facts = [line for part, line in lines if line[1] and part not in card.lacks]
-        tables.append(table_of([[card.name, card.title], *facts]))
-    return tuple(tables)
+def _card_tables(cards: Sequence[CollectionCard]) -> tuple[Table, ...]:
+    return tuple(table_of([[card.name, card.title], *_card_lines(card)]) for card in cards)
+
+
+def _card_lines(card: CollectionCard) -> list[list[str]]:
+    grades = _grades(card.pairs)
+    judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
+    empty = f"{card.empty:,} without a word, {card.without_text:,} without text"
+    groups = ", ".join(f"{name} ({n:,})" for name, n in card.metadata.groups.items())
+    lines = [
+        ("", "task", card.task),
+        ("", "domain", card.domain),
+        ("", "licence", card.licence),
+        ("judgments", "relevance", card.relevance),
+        ("documents", "documents", f"{card.documents:,}"),
+        ("", "queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())),
+        ("judgments", f"judgments ({card.split})", judged),
+        ("judgments", "mean per query", _per_query(card)),
+        ("", "mean words", ", ".join(_mean_words(card))),
+        (
+            "documents",
+            "exact duplicates",
+            f"{card.copies_of_text:,} by text, {card.copies:,} by title and text",
+        ),
+        ("documents", "empty documents", f"{empty}, {card.without_title:,} without title"),
+        ("judgments", "dangling judgments", ", ".join(_dangling_counts(card))),
+        ("", "candidates", lists_shown(card.metadata.candidates, card.metadata.queries)),
+        ("", "excluded documents", lists_shown(card.metadata.excluded, card.metadata.queries)),
+        ("", "instructions", queries_shown(card.metadata.instructions) if card.metadata.instructions else ""),
+        (
+            "",
+            "without an answer",
+            queries_shown(card.metadata.unanswerable) if card.metadata.unanswerable else "",
+        ),
+        ("", "groups of queries", groups),
+        ("", "not there", ", ".join(card.lacks)),
+    ]
+    return [[name, fact] for part, name, fact in lines if fact and part not in card.lacks]
+
+
+def _mean_words(card: CollectionCard) -> list[str]:
+    means = (
+        ("query", "queries", card.words_per_query),
+        ("document", "documents", card.words_per_document),
+    )
+    return [f"{count(mean, 2)} per {what}" for what, part, mean in means if part not in card.lacks]
+
+
+def _dangling_counts(card: CollectionCard) -> list[str]:
+    pairs = "" if "documents" not in card.lacks else "pairs name "
+    counts = (
+        ("documents", card.absent_documents, "pairs name absent documents"),
+        ("queries", card.absent_queries, f"{pairs}absent queries"),
+    )
+    return [f"{number:,} {what}" for part, number, what in counts if part not in card.lacks]
+
+
+CARDS = ResultKind("card", CollectionCard, _card_tables)
+JUDGMENTS_CARDS = ResultKind(
+    "judgments", JudgmentsCard, lambda cards: tuple(judgments_table(card) for card in cards)
+)
 
 
 def judgments_table(card: JudgmentsCard) -> Table:
-    """What judgments hold that stand alone, a line for each kind of fact."""
+    """Return a table of judgments without a collection, with a row for each kind of fact."""
     irrelevant = "a relevant document" if _above(card) == "relevant" else "a document above 0"
     lines = [
         [card.name, "judgments alone"],
@@ -412,12 +405,12 @@ def judgments_table(card: JudgmentsCard) -> Table:
 
 
 def queries_shown(number: int) -> str:
-    """A number of queries in words."""
+    """Return a number of queries in words."""
     return f"{number:,} {'query' if number == 1 else 'queries'}"
 
 
 def lists_shown(card: ListsCard, queries: int) -> str:
-    """How many documents are listed for how many of the queries."""
+    """Return the numbers of listed documents and of queries with a list, in words."""
     if not card.queries:
         return ""
     mean = count(card.documents / card.queries, 1)
@@ -430,12 +423,10 @@ def _per_query(card: CollectionCard | JudgmentsCard) -> str:
 
 
 def _above(card: CollectionCard | JudgmentsCard) -> str:
-    """What documents are called that have a grade above 0: with fractions they need not be relevant."""
     return "above 0" if any(not float(grade).is_integer() for grade in card.pairs) else "relevant"
 
 
 def _grades(pairs: Mapping[float, int]) -> str:
-    """How many judgments have each grade, best first; where many have fractions, how many lie between whole ones."""
     bands: dict[str, int] = {}
     for grade, n in sorted(pairs.items(), reverse=True):
         below = math.floor(grade)

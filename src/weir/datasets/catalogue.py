@@ -1,36 +1,24 @@
-"""The collections Weir knows by name: one TOML file of facts for each, read when it is asked for."""
+"""The catalogue of collections: one TOML file of facts for each, read on demand."""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from weir.core.rounding import count
 from weir.errors import UnknownName
 from weir.settings import settings
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is published about a collection.
-
-    split: the judgments everyone reports on. self_match: "drop" where queries are documents of the corpus and
-    a document with the query's own id is no answer, else "keep". candidates: "judged" where the documents judged for a
-    query are those that may be ranked; dev_counts: documents, judged queries and judgments of a dev set with documents
-    of its own. documents, queries: their number (queries:
-    judged ones of the split). grades: judged pairs of the split by grade. words_per_query,
-    words_per_document, duplicates: as published, None where nothing is. instruction: what embedding models that
-    follow instructions are told, in the words their published scores were made with (E5-Mistral, Wang et al. 2024,
-    taken up by those after it; BIRCO's objectives in words of ours). urls, md5, bytes: the archive, or BIRCO's test
-    set, and its check; without one only copies are tried; copies: references to copies of it, tried where the archive
-    cannot be had; content: what `content_of` says
-    of it, "" where that was never computed, and a copy is compared by its counts; folder: where the collection lies
-    once unpacked, below Weir's home. obtain: for collections under licence, how to get them. embedded: it comes with
-    Weir; `folder` is within this package.
-    """
+    """A collection in the catalogue, with its published counts and where to download it."""
 
     name: str
     title: str
@@ -39,46 +27,62 @@ class Entry:
     licence: str
     site: str
     split: str
+    """The split whose judgments are usually reported."""
     documents: int
+    """Number of documents."""
     queries: int
+    """Number of judged queries of the split."""
     folder: str
+    """Unpacked folder below Weir's home; within this package if `embedded`."""
     layout: str = "beir"
     has_title: bool = True
     self_match: str = "keep"
+    """"drop" if queries are documents and a document with the query's own id is no answer, else "keep"."""
     candidates: str = ""
+    """"judged" if only the documents judged for a query may be ranked."""
     relevance: str = "binary"
     grades: dict[int, int] = field(default_factory=dict)
+    """Judged pairs of the split by grade."""
     train_pairs: int = 0
     dev_queries: int = 0
     dev_counts: tuple[int, ...] = ()
+    """Documents, judged queries and judgments of a dev set with its own documents."""
     words_per_query: float | None = None
+    """As published, like `words_per_document` and `duplicates`; None if not published."""
     words_per_document: float | None = None
     duplicates: int | None = None
+    # E5-Mistral (Wang et al. 2024) and its successors; BIRCO's objectives in our words.
     instruction: str = ""
+    """Instruction for embedding models, as in published scores."""
     notes: str = ""
     urls: tuple[str, ...] = ()
+    """URLs of the archive, or of BIRCO's test set; () if there are only copies."""
     md5: str = ""
     bytes: int = 0
     copies: tuple[str, ...] = ()
+    """References to copies, tried if the archive is unavailable."""
     content: str = ""
+    """Result of `content_of`; "" if unknown, then copies are compared by counts."""
     obtain: str = ""
+    """Instructions for getting a collection under licence."""
     embedded: bool = False
+    """True if it comes with Weir."""
 
     @property
     def path(self) -> Path:
-        """The folder the collection lies in, or will."""
+        """Folder of the collection, which need not exist."""
         if self.embedded:
             return Path(str(files("weir.datasets") / self.folder))
         return settings().home / "datasets" / self.folder
 
     @property
     def here(self) -> bool:
-        """Whether the collection is on this machine."""
+        """True if the collection is on this machine."""
         return self.path.is_dir()
 
     @property
     def archive(self) -> str:
-        """The file name of the archive, "" where there is none to download."""
+        """File name of the archive; "" if there is none to download."""
         return self.urls[0].rpartition("/")[2] if self.urls else ""
 
 
@@ -92,26 +96,23 @@ class Group:
     notes: str = ""
 
 
-def names() -> list[str]:
-    """The names of all collections, sorted; groups have their own."""
+def collection_names() -> list[str]:
+    """Return the sorted names of all collections, without groups."""
     return sorted(_stems("catalog"))
 
 
 def groups() -> list[str]:
-    """The names of all groups, sorted."""
+    """Return the sorted names of all groups."""
     return sorted(_stems("catalog/groups"))
 
 
 def is_group(name: str) -> bool:
-    """Whether this is the name of a group."""
+    """Return True if the catalogue has a group with this name, such as "beir"."""
     return name in _stems("catalog/groups")
 
 
 def catalogued(name: str) -> str:
-    """The catalogue's name of a collection, "" for one that it does not have.
-
-    A member of a group may also be written behind the group and a slash: birco/relic is birco-relic.
-    """
+    """Return the catalogue's name of a collection, "" if it has none; birco/relic is birco-relic."""
     if name in _stems("catalog"):
         return name
     of, _, member = name.partition("/")
@@ -121,7 +122,7 @@ def catalogued(name: str) -> str:
 
 @cache
 def published_pools() -> dict[tuple[int, int, int], str]:
-    """{(documents, judged queries, judgments): collection} of BIRCO's sets, as far as these counts are known."""
+    """Return {(documents, judged queries, judgments): collection} of BIRCO's sets with known counts."""
     pools = {}
     for entry in map(get, group("birco").members):
         if entry.grades:
@@ -133,13 +134,13 @@ def published_pools() -> dict[tuple[int, int, int], str]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """The collections of a group, or the one of this name, which the catalogue need not have."""
+    """Return the collections of a group, or the single name, which need not be in the catalogue."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
 
 
 @cache
 def get(name: str) -> Entry:
-    """The entry of a name, as `catalogued` reads it; raises UnknownName, suggesting the nearest."""
+    """Return the entry of a name in the form of `catalogued`; raises UnknownName."""
     official = catalogued(name)
     if not official:
         raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
@@ -153,16 +154,72 @@ def get(name: str) -> Entry:
 
 @cache
 def group(name: str) -> Group:
-    """The group of that name; raises UnknownName, suggesting the nearest."""
+    """Return the group of that name; raises UnknownName."""
     if not is_group(name):
         raise UnknownName("group of datasets", name, _stems("catalog/groups"))
     facts = _facts(f"catalog/groups/{name}.toml")
     return Group(name, facts["title"], tuple(facts["members"]), facts.get("notes", ""))
 
 
+def original(reference: str) -> str:
+    """Return the catalogue's collection that a reference copies (hf:mteb/scifact: scifact), else the reference."""
+    return _copies().get(without_revision(reference), reference)
+
+
+def without_revision(reference: str) -> str:
+    """Return a reference to a collection without its revision, if any."""
+    return re.sub(r"^(hf:[^@#]+)@[^#]+", r"\1", reference)
+
+
+@cache
+def _copies() -> dict[str, str]:
+    return {
+        without_revision(copy): entry.name
+        for entry in entries()
+        if not entry.candidates
+        for copy in entry.copies
+    }
+
+
+def other_counts(
+    name: str, queries: int | None, documents: int | None = None, grades: Mapping[float, int] | None = None
+) -> tuple[tuple[str, float, float], ...]:
+    """Return (counted thing, number here, published number) of each count that differs; () for an unknown
+    name.
+
+    queries: judged ones; None if not known.
+    """
+    name = original(name)
+    if name not in collection_names():
+        return ()
+    entry, grades = get(name), grades or {}
+    there = {float(grade): number for grade, number in entry.grades.items()}
+    counts: list[tuple[str, float | None, float]] = [
+        ("documents", documents, entry.documents),
+        ("judged queries", queries, entry.queries),
+    ]
+    if grades and there:
+        counts += [
+            (f"judgments of grade {grade:g}", grades.get(grade, 0), there.get(grade, 0))
+            for grade in sorted({*grades, *there})
+        ]
+    return tuple((what, here, known) for what, here, known in counts if here is not None and here != known)
+
+
+def changes_scores(what: str) -> bool:
+    """Return whether a counted thing of `other_counts` decides scores, as judgments of grade 0 do not."""
+    return not what.endswith((" -2", " -1", " 0"))
+
+
+def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
+    """Return the sentence on a collection with these `other_counts`."""
+    shown = "; ".join(f"{what}: {count(here)}, published {count(there)}" for what, here, there in differences)
+    return f"this is not {name} as it was published: {shown}"
+
+
 def entries() -> list[Entry]:
-    """Every entry (reads all files)."""
-    return [get(name) for name in names()]
+    """Return every collection of the catalogue; reads all its files."""
+    return [get(name) for name in collection_names()]
 
 
 def _facts(path: str) -> dict[str, Any]:

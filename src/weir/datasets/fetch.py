@@ -1,4 +1,4 @@
-"""Collections of the catalogue from the first of several sources that gives one whole."""
+"""Download of catalogue collections from the first source that has them complete."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """A hash of the documents, the judged queries and the judgments of a split; reads every document.
+    """Return a hash of documents, judged queries and judgments of a split; reads every document.
 
-    Copies of a collection that were sorted otherwise, or whose white space was tidied, have the same; metadata and
-    unjudged queries do not count.
+    Order, white space, metadata and unjudged queries do not count.
     """
 
-    def documents() -> Iterator[tuple[str, ...]]:
+    def document_rows() -> Iterator[tuple[str, ...]]:
         corpus = dataset.corpus
         for start in range(0, len(corpus), _BATCH_DOCUMENTS):
             stop = min(start + _BATCH_DOCUMENTS, len(corpus))
@@ -51,7 +50,11 @@ def content_of(dataset: Dataset) -> str:
         for document, grade in row.items()
     )
     whole = hashlib.sha256(f"weir content {VERSION}".encode())
-    parts: tuple[Iterable[tuple[str, ...]], ...] = (documents(), dataset.queries.to_dict().items(), judgments)
+    parts: tuple[Iterable[tuple[str, ...]], ...] = (
+        document_rows(),
+        dataset.queries.to_dict().items(),
+        judgments,
+    )
     for records in parts:
         count = total = 0
         for record in records:
@@ -68,13 +71,15 @@ def content_of(dataset: Dataset) -> str:
 
 @checked
 def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
-    """Download, verify and unpack a collection (or every member of a group), and build its store.
+    """Download, verify and unpack a collection, or every member of a group, and build its store.
 
-    What is here already is not fetched again; of a reference such as hf:mteb/nfcorpus the newest commit is. A
-    collection of the catalogue comes from its archive, or where that cannot be had from the copies that its entry
-    names, if they hold the same; DownloadWarning says so. progress: called with (bytes so far, bytes in all or None).
-    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence that error says
-    how to obtain it.
+    name: in the catalogue, or a reference such as hf:mteb/nfcorpus.
+    progress: called with (bytes so far, total bytes or None).
+
+    A collection that is on this machine is not fetched again, except a reference with a newer commit. A
+    catalogue collection comes from its archive or, with a DownloadWarning, from a copy of equal content.
+    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence it
+    says how to obtain it.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]
@@ -89,10 +94,18 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     return datasets
 
 
-def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
-    """Fetch the collections of the catalogue among these names that are not here; a group as far as it is not.
+def refuse_unknown(name: str) -> None:
+    """Raise UnknownName for a name that is neither in the catalogue nor a reference."""
+    if not is_reference(name):
+        catalogue.group(name) if catalogue.is_group(name) else catalogue.get(name)
 
-    progress: called with what is fetched, how much of it, of how much. Raises as `fetch`.
+
+def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
+    """Fetch the catalogue collections among these names, and members of groups, that are not on this machine.
+
+    progress: called with (name of the step, amount done, total).
+
+    Raises as `fetch`.
     """
     for given in names:
         name, _ = named_split(given)
@@ -119,9 +132,11 @@ def _materialized(
 
 
 def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, str]) -> None:
-    """Fetch a collection; failed: archive -> reason, of those that were tried before for others of the same archive."""
+    # `failed` maps archives that were tried before, for other members, to the reason.
     if entry.obtain:
         raise DownloadError(how_to_obtain(entry))
+    if progress is not None:
+        progress(0, entry.bytes or 1)  # before anything answers
     if entry.urls and entry.archive not in failed:
         try:
             from weir.files.downloads import download, extract
@@ -163,13 +178,13 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
             )
         return
     raise DownloadError(
-        f"{'; '.join(reasons)}; without a network copy its folder from another machine to {entry.path}, have "
-        "WEIR_MIRROR name a place that holds the archive, or take one of brook, which comes with Weir"
+        f"{entry.name} could not be fetched: without a network copy its folder from another machine to {entry.path}, "
+        "have WEIR_MIRROR name a place that holds the archive, or take one of brook, which comes with Weir; "
+        f"tried: {'; '.join(reasons)}"
     )
 
 
 def _difference(entry: Entry, copy: Dataset) -> str:
-    """What a copy holds otherwise than published, "" where nothing: by content where that is known, else by counts."""
     if entry.content:
         content = content_of(copy)
         return "" if content == entry.content else f"its content is {content}, published is {entry.content}"

@@ -1,4 +1,4 @@
-"""A collection by name or path: documents, queries and judgments, checked as they are read."""
+"""Collections by name, path or reference: documents, queries and judgments, checked as they are read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import cast
 
 import numpy as np
 
-from weir.argument_types import checked
-from weir.core.corpus import Corpus, Queries
+from weir.argument_types import checked, named_arguments
+from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
@@ -40,10 +40,10 @@ from weir.files.text_files import Watch, unwatched
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """The queries with what holds in this split.
+    """Return the queries with the metadata that holds in this split.
 
-    candidates: "judged" for the documents judged for a query; instruction: of the collection, which queries without
-    one of their own have where others have one. A query with a relevant document is answerable, whatever its flag says.
+    candidates: "judged" if only the judged documents of a query are its candidates.
+    instruction: the collection's, for queries without their own if others have one.
     """
     metadata = queries.metadata
     if candidates == "judged":
@@ -58,6 +58,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
     if metadata.instruction is not None and instruction:
         own = metadata.instruction.tolist()
         metadata = replace(metadata, instruction=Strings.of(one or instruction for one in own))
+    # A query with a relevant document is answerable, even if flagged otherwise.
     if metadata.unanswerable is not None:
         row = judged.query_of_row()[judged.grade > 0]
         relevant = np.isin(judged.queries.codes(queries.ids.strings), row)
@@ -67,9 +68,9 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """The queries with the documents that fit the filter of each.
+    """Return the queries with the documents that fit each one's filter.
 
-    Raises UnknownName for a field that no document has, BadValue where a value is of another kind than the field.
+    Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
     metadata = queries.metadata
     if metadata is None or metadata.filter is None:
@@ -79,7 +80,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """The judgments without those of queries that nothing answers, which are in no mean."""
+    """Return the judgments without those of unanswerable queries, which count in no mean."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -89,7 +90,7 @@ def answerable(judged: Qrels, queries: Queries) -> Qrels:
 
 
 def unanswerable_queries(queries: Queries) -> list[str]:
-    """The identifiers of the queries that nothing answers."""
+    """Return the ids of the queries that no document answers."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return []
@@ -104,30 +105,34 @@ def unanswerable_queries(queries: Queries) -> list[str]:
 class Dataset:
     """A test collection: documents, the judged queries of one split, and their judgments.
 
-    name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
-    document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
-    entry: the catalogue's facts, None for a collection of one's own; folder: where one from memory stands, which goes
-    with it; source: what names a collection that was brought here by reference, at the very commit; read_only: whether
-    no store is written, its documents held in memory where there is none; unjudged: whether it is taken as one that
-    nobody judged, with all queries and no judgments, where asking for these would raise FormatError. Everything else is
-    read on first use and may raise FormatError.
+    Each part is read on first use, and may then raise FormatError.
     """
 
     name: str
+    """Name in the catalogue, or of the folder."""
     split: str
     layout: CollectionLayout
     entry: Entry | None = None
+    """Facts of the catalogue; None for a collection that is not in it."""
     folder: OwnFolder | None = None
+    """Temporary folder of a collection made from memory; deleted with it."""
     source: str = ""
+    """Reference of a downloaded collection, with its exact commit."""
     read_only: bool = False
+    """True if no document store is written; documents without one are then held in memory."""
     unjudged: bool = False
+    """True if the collection is read without judgments, which would otherwise raise FormatError."""
+    undocumented: bool = False
+    """True if the collection is read without documents (`without_documents`)."""
 
     @staticmethod
+    @named_arguments
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-        """The collection of a name, a path or a reference, as `weir.load`, which raises the same."""
+        """Return `weir.load(name, split, watch)`."""
         return load(name, split, watch)
 
     @staticmethod
+    @named_arguments
     def of(
         corpus: Corpus | Mapping[str, object],
         queries: Queries | Mapping[str, object],
@@ -136,12 +141,17 @@ class Dataset:
         candidates: Mapping[str, Sequence[str]] | None = None,
         excluded: Mapping[str, Sequence[str]] | None = None,
     ) -> Dataset:
-        """A collection from memory: documents {id: text} or {id: {"title": ..., "text": ...}}, queries {id: text}.
+        """Return a collection made from values in memory.
 
-        A query may also be {"text": ..., "instruction": ..., "lang": ...}, see docs/collections.md. qrels: judgments as
-        `weir.evaluate` takes them; candidates, excluded: the documents that alone may be ranked, and that may not, by
-        query. Its files stand in a temporary folder that goes with it. Raises BadValue for what is no document, query
-        or judgment, for no document or no judged query, and for lists of a query that is not there.
+        corpus: {id: text} or {id: {"title": ..., "text": ...}}.
+        queries: {id: text} or {id: {"text": ..., "instruction": ..., "lang": ...}}, see docs/collections.md.
+        qrels: judgments as `weir.evaluate` takes them.
+        name: of the collection.
+        candidates: the only documents that may be ranked, by query.
+        excluded: documents that may not be ranked, by query.
+
+        Its files are in a temporary folder that is deleted with it. Raises BadValue for malformed documents,
+        queries or judgments, for no document or no judged query, and for lists of an unknown query.
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
         query_set = queries if isinstance(queries, Queries) else Queries.of(queries)
@@ -168,7 +178,6 @@ class Dataset:
         )
 
     def _repr_html_(self) -> str:
-        """Sizes and judgments, as notebooks show them."""
         each = len(self.qrels.doc) / max(1, len(self.qrels))
         relevant = int(np.count_nonzero(self.qrels.grade > 0)) / max(1, len(self.qrels))
         lines = [
@@ -182,16 +191,12 @@ class Dataset:
 
     @property
     def self_match(self) -> str:
-        """What to do with a document that has the query's own id: "drop" or "keep"."""
+        """ "drop" or "keep": the treatment of a document with the query's own id."""
         return self.layout.self_match or (self.entry.self_match if self.entry else "keep")
 
     @property
     def instruction(self) -> str:
-        """What embedding models that follow instructions are told to look for; "" where nothing says so.
-
-        "{task}" where queries have instructions of their own, for which prompts then keep the place; queries without
-        one have this collection's.
-        """
+        """Instruction for embedding models; "" if there is none, "{task}" if queries have their own."""
         metadata = None if self.layout.queries is None else self.all_queries.metadata
         own = metadata is not None and metadata.instruction is not None
         return "{task}" if own else self._general_instruction
@@ -202,12 +207,12 @@ class Dataset:
 
     @property
     def splits(self) -> list[str]:
-        """The splits that have judgments."""
+        """Names of the splits that have judgments, such as "test"."""
         return list(self.layout.qrels)
 
     @cached_property
     def store(self) -> CorpusStore:
-        """The documents' store, built on first use."""
+        """The store of the documents, built on first use."""
         documents, root = self.layout.need_documents(), self.layout.root
         own = (
             root if root.is_dir() else root.parent
@@ -220,20 +225,22 @@ class Dataset:
 
     @property
     def corpus(self) -> Corpus:
-        """All documents, memory-mapped."""
-        return self.store.corpus
+        """All documents, memory-mapped; NO_DOCUMENTS if `undocumented`."""
+        return NO_DOCUMENTS if self.undocumented else self.store.corpus
 
     @cached_property
     def all_queries(self) -> Queries:
-        """The queries of every split, judged or not, in file order, with their metadata as it is written."""
+        """The queries of every split, judged or not, in file order, with metadata as in the file.
+
+        Without documents and queries: the judged ones, without texts.
+        """
+        if self.undocumented and self.layout.queries is None:
+            return Queries.of(dict.fromkeys(self._judgments.queries.tolist(), ""))
         return read_queries(self.layout.need_queries())
 
     @cached_property
     def queries(self) -> Queries:
-        """The queries with at least one judgment in this split, and those that nothing answers, in file order.
-
-        Of a collection that is taken as unjudged, all.
-        """
+        """The judged queries of this split and its unanswerable ones, in file order; all if `unjudged`."""
         queries = self.settled_queries
         if self.unjudged:
             return queries
@@ -244,17 +251,14 @@ class Dataset:
 
     @cached_property
     def settled_queries(self) -> Queries:
-        """The queries of every split, judged or not, with what the collection says of them in this split."""
+        """The queries of every split, judged or not, with the metadata that holds in this split."""
         queries = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
         restricted = queries.metadata is not None and queries.metadata.filter is not None
         return filtered(queries, self.corpus) if restricted and self.layout.documents is not None else queries
 
     @cached_property
     def _candidates(self) -> str:
-        """What the collection says of candidates; "judged" where it says nothing and has the counts of a set of BIRCO.
-
-        A copy on the hub is not held against them: there they are published for retrieval from all documents too.
-        """
+        # Copies on the hub are exempt: there the sets are published for retrieval from all documents, too.
         metadata = self.all_queries.metadata
         own = metadata is not None and metadata.candidates is not None
         if self.layout.candidates or self.entry or self.source or own or self.layout.documents is None:
@@ -267,27 +271,24 @@ class Dataset:
     def _judgments(self) -> Qrels:
         if self.unjudged:
             return Qrels.of({})
-        return read_judgments(self.layout.need_qrels(self.split))
+        return replace(read_judgments(self.layout.need_qrels(self.split)), name=self.name)
 
     @property
     def groups(self) -> dict[str, Strings]:
-        """The columns that group queries: by the name of each, a label for each of `queries`, "" where it has none."""
+        """{column: label of each of `queries`, "" for none} of the columns that group queries."""
         metadata = self.queries.metadata
         return {} if metadata is None else dict(metadata.groups)
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments of this split, also of documents and queries that are not in the collection.
-
-        Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
-        """
+        """The judgments of this split, also of unknown documents and queries, without unanswerable queries."""
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:
-        """A hash of the judged queries: identifiers, texts, and what else decides their rankings."""
+        """Hash of the judged queries: ids, texts, and all else that decides their rankings."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
             _feed(whole.update, column)
@@ -306,22 +307,24 @@ class Dataset:
 
     @cached_property
     def qrels_fingerprint(self) -> str:
-        """A hash of the judgments."""
+        """Hash of all judgments."""
         whole = hashlib.sha256()
         for column in (self.qrels.queries.strings, self.qrels.docs.strings):
             _feed(whole.update, column)
         for values in (self.qrels.ptr, self.qrels.doc, self.qrels.grade):
             whole.update(values.tobytes())
+        if self.qrels.beside is not None:
+            whole.update(self.qrels.beside.digest.encode())
         return whole.hexdigest()[:32]
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that is measured here: documents, judged queries and judgments."""
+        """Hash of documents, judged queries and judgments."""
         return fingerprint_of_parts(self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
 
     @cached_property
     def card(self) -> CollectionCard:
-        """What `weir data stats` shows, of the parts that are there (reads every document)."""
+        """The facts that `weir data stats` shows, for the parts that are present; reads every document."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -337,47 +340,55 @@ class Dataset:
 
 @checked
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-    """Open a collection by its catalogue name, by the path of a folder, a zip, a TOML file or a golden set, or by
-    reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`. Where no such path is there, birco/relic is birco-relic.
+    """Return a collection by its catalogue name, path, or reference. Catalogue collections are never
+    downloaded.
 
-    split: whose judgments; by default the one behind the name, as in `scifact:train`, else the catalogue's, `test`, or
-    the only one; watch: told what is brought here, and how far it is. A reference is downloaded the first time; for a
-    collection of the catalogue nothing is.
-    Warns (LossWarning), each time, of rows that an import left out. Raises UnknownName for neither a name nor a path,
-    DownloadError for a known collection that is not on this machine (how to get it is said) or a reference that cannot
-    be had, FormatError for a path without a collection, BadValue for a group.
+    name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
+        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use.
+    split: whose judgments. By default the one in the name, as in `scifact:train`, else the catalogue's,
+        `test`, or the only one.
+    watch: receives the progress of downloads.
+
+    Warns (LossWarning) each time an import left out rows. Raises UnknownName for neither a name nor a path,
+    and DownloadError for a collection that is not here (saying how to get it) or a reference that cannot be
+    fetched. Raises FormatError for a path without a collection, BadValue for a group.
     """
     return _opened(name, split, watch)
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """As `load`, of what is on this machine alone: nothing is asked of the network, and nothing is written.
+    """Return a collection as `load`, without network access and writing, also without judgments or documents.
 
-    So a name may be opened that somebody else wrote, as in the record of a result; a collection without judgments is
-    taken as unjudged. Raises as `load`, and DownloadError for what would have to be brought here first.
+    Raises as `load`, and DownloadError for anything that would have to be downloaded.
     """
+    # The name may come from somebody else, as in the record of a result.
     if str(name).startswith(("//", "\\\\")):
         raise DownloadError(f"{name} is a path on another machine; nothing was requested from it")
-    return judged_or_not(replace(_opened(name, split, unwatched, here=True), read_only=True))
+    dataset = judged_or_not(replace(_opened(name, split, unwatched, here=True), read_only=True))
+    return without_documents(dataset)
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """The collection, taken as unjudged where it has no judgments, or a file of them without rows.
+    """Return the dataset, marked as unjudged if it has no judgments and needs none.
 
-    Not where it needs them for candidates, nor where another file of its folder is called like judgments: asking for
-    judgments then says what is read. Raises FormatError for judgments that cannot be read.
+    Raises FormatError for judgments that cannot be read.
     """
     layout = dataset.layout
     if layout.candidates == "judged" or (layout.qrels and len(dataset._judgments)):
         return dataset
+    # A file named like judgments was not recognised: asking for them then tells what is wrong.
     alike = layout.root.glob("qrel*") if layout.root.is_dir() and not layout.qrels else ()
     if any(path.is_file() or any(path.iterdir()) for path in alike):
         return dataset
     return replace(dataset, unjudged=True)
 
 
+def without_documents(dataset: Dataset) -> Dataset:
+    """Return the dataset, marked as undocumented if it has no file of documents: it can still score stored rankings."""
+    return replace(dataset, undocumented=True) if dataset.layout.documents is None else dataset
+
+
 def _opened(name: str | Path, split: str | None, watch: Watch, here: bool = False) -> Dataset:
-    """The collection as `load` says; here: as `load_here`, of a name that nobody wrote now."""
     dataset = _found(name, split, watch, here)
     for sentence in left_out(dataset.layout):
         warnings.warn(LossWarning(sentence), stacklevel=1)  # one place: each is said once
@@ -412,7 +423,7 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
     path = Path(name) if reference else path_of(name)
     bare = isinstance(name, str) and not set("/\\.:") & set(text)
     if bare and not path.exists() and not subset_of(path)[1]:
-        raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
+        raise UnknownName("dataset (or folder)", text, [*catalogue.collection_names(), *catalogue.groups()])
     collection = materialize(name if reference else path, watch, fetch=not here)
     if collection is not None:
         return of_reference(collection, split)
@@ -422,10 +433,7 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
 
 
 def catalogue_name(name: str | Path) -> str:
-    """The catalogue's name of a collection that a bare word names, "" for anything else: a path is a path.
-
-    Where no such path is here, birco/relic names a member of a group.
-    """
+    """Return the catalogue's name for a bare word, "" for anything else; an existing path wins over birco/relic."""
     if not isinstance(name, str):
         return ""
     official = catalogue.catalogued(name)
@@ -433,10 +441,8 @@ def catalogue_name(name: str | Path) -> str:
 
 
 def names_collection(given: object) -> bool:
-    """Whether what stands for judgments names a collection, which has them, and not a file of judgments.
-
-    So do a name of the catalogue, a reference, a folder, a zip and a TOML file, also with a split or a part behind it.
-    """
+    """Return True if `given` is a dataset, or the name or path of a collection, rather than a file of judgments."""
+    # Catalogue names, references, folders, zips and TOML files, also with a split or part appended.
     if not isinstance(given, (str, os.PathLike)):
         return isinstance(given, Dataset)
     if isinstance(given, str) and (is_reference(given) or catalogue_name(given) or catalogue.is_group(given)):
@@ -452,12 +458,12 @@ def names_collection(given: object) -> bool:
 
 
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
-    """A hash of those of documents, judged queries and judgments."""
+    """Return a hash of the hashes of documents, judged queries and judgments."""
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(collection: Materialized, split: str | None) -> Dataset:
-    """The dataset of a collection that was brought here; split: None for the usual one. Raises FormatError."""
+    """Return the dataset of a fetched collection; `split` None is the default one. Raises FormatError."""
     layout = collection.layout
     dataset = _dataset(collection.name, layout, split or layout.default_split())
     return replace(dataset, source=collection.source)
@@ -465,7 +471,10 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """The members of a group, or the one collection of that name, path or reference; raises what `load` raises."""
+    """Return all members of a group, or the one collection with that name; arguments and errors as `load`.
+
+    name: a group of the catalogue, or anything that `load` takes.
+    """
     if isinstance(name, str) and split is None:
         name, split = named_split(name)
     if isinstance(name, str) and catalogue.is_group(name):
@@ -480,13 +489,13 @@ def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | Non
 
 
 def how_to_obtain(entry: Entry) -> str:
-    """What to do for a collection of the catalogue that is not on this machine."""
+    """Return a sentence on how to get a catalogue collection that is not on this machine."""
     if entry.obtain:
         steps = " ".join(entry.obtain.replace("{folder}", str(entry.path)).split())
         return f"{entry.name} cannot be downloaded: {steps}"
     size = f" ({entry.bytes / 1e6:,.1f} MB)" if entry.bytes else ""
     beside = f"; the folder of that name here is ./{entry.name}" if Path(entry.name).is_dir() else ""
-    get = f"weir data fetch {entry.name}{size}, or weir run --fetch"
+    get = f"weir data fetch {entry.name}{size}, or weir run --fetch; in Python weir.fetch({entry.name!r})"
     return f"{entry.name} is not on this machine; get it with: {get}{beside}"
 
 
@@ -504,15 +513,18 @@ def _feed(update: Callable[[bytes], object], column: Strings) -> None:
 
 
 # ----------
-# Groups of queries, as `--by` names them.
+# Groups of queries, as `by` names them.
 
 
 def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> QueryGroups:
-    """The groups of queries that `by` names.
+    """Return the groups of queries that `by` names.
 
-    by: "prefix:_" (the identifier up to the first _) or "stem:-" (up to the last -), the path of a file of queries and
-    groups, the name of a column of the collection, {query: label}, or the groups themselves; queries: whose identifiers
-    a rule looks at; dataset: the collection whose column it may be. Raises BadValue, FormatError or UnknownName.
+    by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and
+        groups, a column of the collection, {query: label}, or the groups themselves.
+    queries: the ids that a rule is applied to.
+    dataset: the collection whose columns may be named.
+
+    Raises BadValue, FormatError or UnknownName.
     """
     if isinstance(by, QueryGroups):
         return by
@@ -525,8 +537,8 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
         return read_groups(Path(text))
     if dataset is None:
         raise BadValue(
-            f"--by {text}: no such file, and no collection with such a column; name a rule such as prefix:_, a file of "
-            "queries and groups, or a column together with --collection"
+            f"`by={text!r}`: no such file, and no collection with such a column; name a rule such as prefix:_, a "
+            "file of queries and groups, or a column together with `collection`"
         )
     if text not in dataset.groups:
         raise UnknownName("column of the queries", text, dataset.groups)
@@ -535,16 +547,15 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
 
 
 def is_column(by: object) -> bool:
-    """Whether `by` can only be the name of a column of a collection."""
+    """Return True if `by` can only be the name of a collection's column."""
     return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
 
 
-def grouped_scores(scores: Scores, by: object) -> GroupedScores:
-    """The scores of each group that `by` names, as `query_groups` takes it."""
+def _grouped_scores(scores: Scores, by: object) -> GroupedScores:
     return GroupedScores.of(scores, query_groups(by, scores.queries))
 
 
-SCORES_BY.register(grouped_scores)
+SCORES_BY.register(_grouped_scores)
 
 
 # ----------
@@ -552,21 +563,18 @@ SCORES_BY.register(grouped_scores)
 
 
 SELF_MATCHES = 0.1
-"""Share of queries from which a collection is one whose queries are documents."""
+"""Share of self-matches from which queries are taken for documents of the collection."""
 
 _WORD = re.compile(r"\w+")
 
 
 def self_matches(dataset: Dataset) -> float:
-    """The share of the judged queries that are a document of the collection, 0 to 1.
-
-    A query is the document that has its identifier where all its words stand there, in order and without a gap, in
-    title and text, and where nobody judged that document relevant. Identifiers alone say nothing: in Cranfield or CISI,
-    where both count from 1, they belong to unrelated texts.
-    """
+    """Return the share of judged queries, 0 to 1, that are documents of the collection."""
+    # A match has the query's id, contains its words in order and without gaps, and is not judged relevant.
     queries = dataset.queries
     if not len(queries):
         return 0.0
+    # Ids alone prove nothing: in Cranfield or CISI both count from 1.
     at = dataset.corpus.ids.codes(queries.ids.strings)
     relevant = dataset.qrels.grade > 0
     answers = dataset.qrels.of_rows(relevant).to_dict() if relevant.any() else {}

@@ -1,4 +1,4 @@
-"""Names of collections that are neither in the catalogue nor folders of Weir's layout; a plug-in brings them here."""
+"""References to collections outside the catalogue and Weir's layout, which plug-ins import."""
 
 from __future__ import annotations
 
@@ -22,46 +22,53 @@ from weir.files.text_files import Watch
 from weir.registry import Registry
 
 SCHEMES = ("hf:", "irds:")
+INNER = ("birco", "reference")
+"""Sources that no name begins with."""
 SOURCES: Registry[Callable[..., Any]] = Registry("source")
-"""What brings collections of other shapes, by the entry points of the group `weir.sources`.
-
-reference: called as `materialize`, for what is not in Weir's layout; birco: (pickle, folder) writes a collection.
+"""Functions that import collections of other layouts, by entry points of the group `weir.sources`. reference:
+called as `materialize`, for paths not in Weir's layout. birco: called with (pickle, folder), writes a
+collection. Others: called as `materialize` for names that begin with their own and a colon.
 """
 
 
 @dataclass(frozen=True)
 class Materialized:
-    """A collection that lies in Weir's layout now.
-
-    name: what tables call it; source: names this very content, wherever it is read again: a commit instead of a branch;
-    note: what is worth a line when it is first brought, or "".
-    """
+    """A collection that is now in Weir's layout."""
 
     layout: CollectionLayout
     name: str
+    """Name in tables."""
     source: str
+    """Reference to this exact content: a commit instead of a branch."""
     note: str = ""
+    """A line to print when it is first imported; "" for none."""
 
 
 def is_reference(name: str) -> bool:
-    """Whether a name says by its beginning where a collection comes from."""
-    return name.startswith(SCHEMES)
+    """Return True if the name begins with a source."""
+    return name.startswith(SCHEMES) or _other_source(name) is not None
+
+
+def _other_source(name: str) -> str | None:
+    head, colon, _ = name.partition(":")
+    other = colon and len(head) > 1 and f"{head}:" not in SCHEMES and head not in INNER
+    return head if other and not set("/\\@#") & set(head) and head in SOURCES else None
 
 
 def named_split(name: str) -> tuple[str, str | None]:
-    """A name without the split behind its last colon, and that split: scifact:dev, mine/:dev, hf:mteb/nfcorpus:dev.
-
-    None where there is none, as the colon belongs to the kind of a reference, to a drive, or to a path that is there.
-    """
+    """Return (name, split) for scifact:dev, mine/:dev or hf:mteb/nfcorpus:dev; split None if there is none."""
+    # The colon of a reference's scheme, of a drive or of an existing path separates no split.
     collection, _, split = name.rpartition(":")
-    is_kind = f"{collection}:" in SCHEMES or len(collection) < 2
+    is_kind = f"{collection}:" in SCHEMES or len(collection) < 2 or _other_source(name) == collection
     if is_kind or not split or set("/\\@#") & set(split) or Path(name).exists():
         return name, None
     return collection, split
 
 
 def source(kind: str, name: object) -> Callable[..., Any]:
-    """What brings collections of a kind; raises PluginError, naming what was to be read, where no plug-in does."""
+    """Return the function that imports collections of a kind; raises PluginError, naming `name`, if no
+    plug-in has it.
+    """
     try:
         return SOURCES.get(kind)
     except UnknownName:
@@ -72,12 +79,14 @@ def source(kind: str, name: object) -> Callable[..., Any]:
 def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
-    """The collection that a name refers to, brought here where it is not yet; None for a collection in Weir's layout.
+    """Return the collection that a name refers to, imported if needed; None for Weir's own layout.
 
-    name: hf:..., irds:..., or the path of a file, a description or a folder as on the hub; again: look up anew what a
-    branch of the hub stands for; fetch: whether it may be brought, else nothing is asked of the network and nothing is
-    written. Raises the WeirErrors of bringing it, FormatError where nothing is there, DownloadError where it would have
-    to be brought and may not, PluginError where no plug-in reads it.
+    name: hf:..., irds:..., or the path of a file, a description or a folder as on the hub.
+    again: look up again which commit a branch names.
+    fetch: False: no network access and no writing.
+
+    Raises FormatError if nothing is there, DownloadError if it may not be fetched, PluginError without a
+    plug-in for it, and the WeirErrors of importing it.
     """
     if not is_reference(str(name)):
         path, subset = subset_of(path_of(name))
@@ -94,5 +103,6 @@ def materialize(
                 raise several_collections(path, several)
         elif path.suffix == ".zip" if path.is_file() else not subset:
             return None
-    collection: Materialized | None = source("reference", name)(name, watch, again, fetch)
+    kind = _other_source(str(name)) or "reference"
+    collection: Materialized | None = source(kind, name)(name, watch, again, fetch)
     return collection

@@ -1,4 +1,4 @@
-"""How runs on a collection are scored: by conventions, and by what the collection says of its queries."""
+"""Rules for scoring runs on a collection: conventions, and restrictions of its queries."""
 
 from __future__ import annotations
 
@@ -23,27 +23,25 @@ from weir.files.records import read_judgments
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, ranked_by
 
 Collection: TypeAlias = str | Path | Dataset | None
-"""A collection by name, path or itself."""
+"""A collection by name, path or value."""
 Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoringRules:
-    """What decides the score of a run besides the run, the judgments and the measure, with a collection or without.
-
-    conventions: with self-matches dropped where the collection says so; dataset: None where no collection is named.
-    """
+    """The rules that decide a run's score besides judgments and measure, with or without a collection."""
 
     conventions: Conventions = DEFAULT
+    """Self-matches are dropped if the collection says so."""
     dataset: Dataset | None = None
+    """None without a collection."""
 
     @staticmethod
     def of(
         collection: str | Path | Dataset | None = None, conventions: Conventions = DEFAULT
     ) -> ScoringRules:
-        """The rules of a collection, by name, path or itself; its self-matches leave whatever the conventions say.
-
-        Raises as `load`.
+        """Return the rules of a collection; it may drop self-matches even if `conventions` keep them. Raises
+        as `load`.
         """
         dataset = collection if collection is None or isinstance(collection, Dataset) else load(collection)
         if dataset is not None and dataset.self_match == "drop":
@@ -52,7 +50,7 @@ class ScoringRules:
 
     @cached_property
     def queries(self) -> Queries | None:
-        """The queries that the collection says something of, of every split; None where there are none."""
+        """The collection's queries of every split, with metadata; None if there are none."""
         dataset = self.dataset
         if dataset is None or dataset.layout.queries is None:
             return None
@@ -64,18 +62,18 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """Whether documents may leave a ranking before it is scored."""
+        """True if documents may be removed from a ranking before it is scored."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What each convention that is not the usual one means."""
+        """A note on each convention that differs from the default."""
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
-        """Notes on judgments of documents that the collection does not have; none where no documents are known."""
+        """Return notes on judgments of documents that the collection lacks; none if its documents are unknown."""
         dataset = self.dataset
         if dataset is None or dataset.layout.documents is None:
             return []
@@ -84,7 +82,7 @@ class ScoringRules:
         return list(dict.fromkeys(note for one in flat for note in dangling_notes(one, ids, dataset.name)))
 
     def counted(self, qrels: Judgments) -> Judgments:
-        """The judgments without those of queries that nothing answers, which are in no mean."""
+        """Return the judgments without unanswerable queries, which count in no mean."""
         if self.dataset is None or self.queries is None:
             return qrels
         queries = self.dataset.all_queries
@@ -96,22 +94,23 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """The run as it is scored: what may be ranked, without self-matches where they are dropped, in order.
+        """Return the run as it is scored: restricted documents and self-matches removed, in order.
 
-        Raises BadValue for a run that was read without the identifiers of all its documents, if they matter.
+        Raises BadValue if that needs document ids that were not read.
         """
         return ranked_by(run if self.queries is None else run.allowed(self.queries), self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-        """Join a run file with judgments by its own or other conventions; raises as `measures.evaluate.join_run`."""
+        """Return a run file joined with judgments by these conventions; raises as `measures.evaluate.join_run`."""
         return join_run(run, qrels, conventions, self.queries)
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
-    """(judgments, the collection of the rankings) from what is given as judgments, by every command and function.
+    """Return (judgments, collection) for a value given as judgments to a command or function.
 
-    What names a collection stands for both, as `names_collection` says, and so does a Dataset; a given collection goes
-    first. Judgments are then a file's path, or Qrels of an archive; anything else stays as it is. Raises as `load`.
+    The name of a collection, or a Dataset, gives both (see `names_collection`), unless `collection` is given.
+    Judgments are then a file's path, or Qrels from an archive; other values are returned as they are. Raises
+    as `load`.
     """
     if not names_collection(qrels):
         return path_of(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels, collection
@@ -122,4 +121,4 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
 
 
 NO_COLLECTION = ScoringRules()
-"""The usual conventions, and nothing that a collection says."""
+"""Default conventions without a collection."""

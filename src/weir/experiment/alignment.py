@@ -1,4 +1,4 @@
-"""Alignment: which benchmark collections look like mine, and what published scores come to when those count most."""
+"""Alignment: the benchmark collections that resemble one's own, and how systems rank if these count most."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
-from weir.core.results import result
-from weir.core.rounding import between, count, counted, score, share
+from weir.core.results import ResultKind
+from weir.core.rounding import between, count, counted, percent, score
 from weir.core.strings import Float64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
@@ -20,66 +21,114 @@ from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.measures.measure import parse_measure
 from weir.stats.order_agreement import kendall_tau
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED
+from weir.stats.resampling import RESAMPLES, SEED, percentiles
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 BATCH_BYTES = 1 << 22
 OTHER_TASK = 0.5
-"""What a collection of another task counts beside one of the same, all else alike."""
+"""Factor of the weight of a collection with another task."""
 FEWEST_COLLECTIONS = 3
 ENOUGH_SCORES = 0.5
-"""Of the published scores that the most measured collection has, from which a collection is compared with unasked."""
+"""Share of the most published scores of any collection; one with fewer is not compared by default."""
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How far a benchmark collection looks like mine.
-
-    query_words, document_words: mean length, by white space; overlap: weighted Jaccard index of words, NaN where its
-    documents were not read; same_task: None where no task was said; weight: share of the averages, 1 over all.
-    """
+    """A benchmark collection, with its similarity to one's own."""
 
     collection: str
     task: str
     query_words: float
+    """Mean length of its queries, in words split at white space."""
     document_words: float
+    """Mean length of its documents, likewise."""
     overlap: float
+    """Weighted Jaccard index of the words of its documents and one's own; NaN if its documents were not read."""
     same_task: bool | None
+    """None without a given task."""
     weight: float
+    """Share of the weighted averages; all shares sum to 1."""
 
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system's mean over the compared collections, plain and by weight, with the interval of the latter.
-
-    rank, aligned_rank: places by both, from 1; own: whether the scores are of a results folder.
-    """
+    """A system with its plain and its weighted mean over the compared collections."""
 
     system: str
     mean: float
     aligned: float
+    """The mean weighted by likeness."""
     low: float
+    """Lower end of the 95% interval of `aligned`."""
     high: float
     rank: int
+    """Rank by `mean`, from 1."""
     aligned_rank: int
+    """Rank by `aligned`, from 1."""
     own: bool
+    """True for a system of the results folder, False for a published score."""
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which collections look like one, the most alike first, and the systems by their scores on those.
-
-    effective: how many equally weighted collections the weights come to (Kish); tau: Kendall's, of both orders.
-    """
+    """Benchmark collections by their likeness to one's own, and systems by their weighted means on them."""
 
     collection: str
     measure: str
     query_words: float
     document_words: float
     likenesses: tuple[Likeness, ...]
+    """Most alike first."""
     systems: tuple[AlignedSystem, ...]
+    """Best weighted mean first."""
     effective: float
+    """Number of equally weighted collections that the weights are worth (Kish's effective sample size)."""
     tau: float
+    """Kendall's tau between the orders by plain and by weighted mean."""
+
+
+_Rows: TypeAlias = "list[tuple[str, str, float, float, float]]"
+"""(name, task, words of a query, words of a document, overlap of words) of collections."""
+
+
+def _rows_of_texts(own: Dataset, others: Sequence[Dataset]) -> _Rows:
+    profile = word_counts([own.corpus, *(one.corpus for one in others)])
+    rows = []
+    for place, other in enumerate(others, 1):
+        task = catalogue.get(other.name).task if other.name in catalogue.collection_names() else ""
+        overlap = weighted_jaccard(profile.shares(0), profile.shares(place))
+        rows.append((other.name, task, *_words(other), overlap))
+    return rows
+
+
+def _rows_of_catalogue(own: Dataset, measure: str) -> _Rows:
+    entries = [
+        e for e in catalogue.entries() if e.name != own.name and e.words_per_query and e.words_per_document
+    ]
+    scored = {e.name: sum(s.split == e.split for s in published(e.name, measure=measure)) for e in entries}
+    enough = max(1.0, ENOUGH_SCORES * max(scored.values(), default=0))
+    return [
+        (e.name, e.task, e.words_per_query or 0.0, e.words_per_document or 0.0, math.nan)
+        for e in entries
+        if scored[e.name] >= enough
+    ]
+
+
+def _means_on(
+    names: Sequence[str], measure: str, results: str | Path | None
+) -> dict[tuple[str, bool], dict[str, float]]:
+    """Return {(system, True if it is in `results`): {collection: mean}}."""
+    means: dict[tuple[str, bool], dict[str, float]] = {}
+    for name in names:
+        split = catalogue.get(name).split if name in catalogue.collection_names() else ""
+        for claim in published(name, measure=measure):
+            if claim.split == split:
+                means.setdefault((claim.model, False), {})[name] = claim.value
+    for cell in () if results is None else finished_cells(Path(results)):
+        for row in cell.rows:
+            if row.measure == measure and not row.group:
+                means.setdefault((cell.label, True), {})[cell.dataset] = row.mean
+    return means
 
 
 def align(
@@ -89,12 +138,16 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> Alignment:
-    """Compare a collection with benchmark collections, and average scores on those by likeness.
+    """Return the likeness of benchmark collections to one's own, and systems' mean scores on them weighted by
+    it.
 
-    others: collections whose texts are read, so that words count too; none: those of the catalogue with published
-    lengths and scores, by length and task alone. task: of mine, as the catalogue words it. results: a results folder
-    whose systems are set beside published ones. Raises BadValue for an unknown task, for fewer than three collections
-    and where no system has scores on all of them, and the WeirErrors of reading.
+    others: collections whose texts are read, so that words are compared too. By default the catalogue's that
+        have published lengths and scores, compared by length and task alone.
+    task: the task of `mine`, in the catalogue's words.
+    results: a results folder, whose systems are ranked among the published ones.
+
+    Raises BadValue for an unknown task, for fewer than three collections, and if no system has scores on all
+    of them, and the WeirErrors of reading.
     """
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:
@@ -102,47 +155,17 @@ def align(
     name_of_measure = str(parse_measure(measure))
     own = load(mine)
     words = _words(own)
-    rows: list[
-        tuple[str, str, float, float, float]
-    ] = []  # name, task, words of a query and a document, overlap
-    if others:
-        loaded = [load(one) for one in others]
-        profile = word_counts([own.corpus, *(one.corpus for one in loaded)])
-        for place, other in enumerate(loaded, 1):
-            own_task = catalogue.get(other.name).task if other.name in catalogue.names() else ""
-            overlap = weighted_jaccard(profile.shares(0), profile.shares(place))
-            rows.append((other.name, own_task, *_words(other), overlap))
-    else:
-        entries = [
-            e
-            for e in catalogue.entries()
-            if e.name != own.name and e.words_per_query and e.words_per_document
-        ]
-        scored = {
-            e.name: sum(s.split == e.split for s in published(e.name, measure=name_of_measure))
-            for e in entries
-        }
-        enough = max(1.0, ENOUGH_SCORES * max(scored.values(), default=0))
-        rows += [
-            (e.name, e.task, e.words_per_query or 0.0, e.words_per_document or 0.0, math.nan)
-            for e in entries
-            if scored[e.name] >= enough
-        ]
+    rows = (
+        _rows_of_texts(own, [load(one) for one in others])
+        if others
+        else _rows_of_catalogue(own, name_of_measure)
+    )
     likenesses = _weighted(rows, words, task)
     if len(likenesses) < FEWEST_COLLECTIONS:
         count = counted(len(likenesses), "collection")
         raise BadValue(f"{count} to compare {own.name} with; name {FEWEST_COLLECTIONS} or more")
     names = [one.collection for one in likenesses]
-    means: dict[tuple[str, bool], dict[str, float]] = {}  # by (system, whether it is own), then by collection
-    for name in names:
-        split = catalogue.get(name).split if name in catalogue.names() else ""
-        for claim in published(name, measure=name_of_measure):
-            if claim.split == split:
-                means.setdefault((claim.model, False), {})[name] = claim.value
-    for cell in () if results is None else finished_cells(Path(results)):
-        for row in cell.rows:
-            if row.measure == name_of_measure and not row.group:
-                means.setdefault((cell.label, True), {})[cell.dataset] = row.mean
+    means = _means_on(names, name_of_measure, results)
     scores = {
         system: np.array([of[name] for name in names])
         for system, of in means.items()
@@ -160,18 +183,20 @@ def align(
 
 
 def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
-    """The systems by their weighted means, the best first, each with its interval over resamples of the collections.
+    """Return the systems by weighted mean, best first, each with a 95% bootstrap interval over the
+    collections.
 
-    scores: float64[collections] by (system, whether it is own); weights: of the collections, 1 in all. A resample draws
-    as many collections, each as often as chance has it, and weighs them anew.
+    scores: {(system, own): float64[collections]}.
+    weights: of the collections; sum to 1.
     """
+    # A resample draws as many collections with replacement and normalises their weights again.
     rng = np.random.default_rng(SEED)
     times = rng.multinomial(len(weights), np.full(len(weights), 1 / len(weights)), RESAMPLES) * weights
     times /= times.sum(axis=1, keepdims=True)
     names = list(scores)
     values = np.stack([scores[name] for name in names])
     plain, weighted = values.mean(axis=1), values @ weights
-    low, high = np.quantile(times @ values.T, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = percentiles(times @ values.T).T
     before, after = _ranks(plain), _ranks(weighted)
     return tuple(
         AlignedSystem(
@@ -187,7 +212,6 @@ def _ranks(values: Float64) -> list[int]:
 
 
 def _words(dataset: Dataset) -> tuple[float, float]:
-    """Mean words of a judged query and of a document, by white space."""
     queries = [len(text.split()) for text in dataset.queries.text]
     corpus = dataset.corpus
     documents = sum(len(t.split()) for _, texts in corpus.batches("title text", BATCH_BYTES) for t in texts)
@@ -199,7 +223,6 @@ def _words(dataset: Dataset) -> tuple[float, float]:
 def _weighted(
     rows: Sequence[tuple[str, str, float, float, float]], words: tuple[float, float], task: str | None
 ) -> list[Likeness]:
-    """The rows with weights: the product of ratios of lengths, of overlap where known for all, and of task if said."""
     words_known = not any(math.isnan(row[4]) for row in rows)
     alike = []
     for _, own_task, query, document, overlap in rows:
@@ -223,9 +246,7 @@ def _weighted(
 SYSTEMS_SHOWN = 15
 
 
-@result("align", Alignment, parts="systems")
-def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
-    """Collections by likeness, systems by their weighted means, and what they come to."""
+def _align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
     tables = []
     for one in results:
         read = not any(math.isnan(other.overlap) for other in one.likenesses)
@@ -239,7 +260,7 @@ def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
                 count(other.query_words, 1),
                 count(other.document_words, 1),
                 *[score(other.overlap)] * read,
-                share(other.weight),
+                percent(other.weight),
             ]
             for other in one.likenesses
         ]
@@ -260,7 +281,10 @@ def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
         note = (
             f"weights come to {count(one.effective, 1)} equal collections of {len(one.likenesses)}; Kendall's tau of "
             f"both orders is {score(one.tau)}; intervals over resamples of the collections"
-            + (f"; {count(more)} more systems in --json" if more else "")
+            + (f"; {count(more)} more systems in JSON" if more else "")
         )
         tables += [table_of(lines, right=3 + read), table_of(systems, right=5, notes=[note])]
     return tuple(tables)
+
+
+ALIGNMENTS = ResultKind("align", Alignment, _align_tables, parts="systems")

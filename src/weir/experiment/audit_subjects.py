@@ -1,4 +1,4 @@
-"""What `weir audit` is given, as subjects: collections, results folders, or judgments with run files."""
+"""The arguments of `weir audit` as subjects: collections, results folders, or judgments with run files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from weir.core.corpus import Queries
 from weir.core.run import Run
+from weir.core.short_names import run_titles
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets.load import Dataset, catalogue_name, load_group, names_collection
 from weir.datasets.scoring_rules import ScoringRules, judged_by
@@ -39,7 +40,7 @@ from weir.settings import settings
 from weir.systems.dense_search import encoder_of, query_vectors
 
 OWN_INSTRUCTIONS = "{task}"
-"""What `Dataset.instruction` is where queries have their own."""
+"""Value of `Dataset.instruction` if each query has its own."""
 TRAINING_SPLITS = ("train", "dev", "validation", "valid")
 
 
@@ -49,21 +50,20 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Subjects from a results folder, from judgments and run files, or from collections by name or path.
+    """Return the subjects to audit, from a results folder, judgments with run files, or collections.
 
-    collections: the documents and queries that run files are about; of a results folder, where its collections lie now,
-    as `collection_places` takes them. Else each is the one that its record names, and those that are not here are left
-    out with a RankingWarning. training: collections whose judged queries systems may have been trained on; encoder: a
-    model as `dense` takes it, which tells what queries mean and where it cuts documents. Raises BadValue for nothing at
-    all, and the WeirErrors of reading.
+    collections: the collection of run files, or of a results folder as in `collection_places`. A recorded
+        collection that is not on this machine is left out with a RankingWarning.
+    training: collections whose judged queries systems may have been trained on.
+    encoder: a model as `dense` takes it, to embed queries and to find where documents are truncated.
+
+    Raises BadValue for no targets, for targets that are not paths or names, and for several collections of
+    run files, and the WeirErrors of reading.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
-    trained = tuple(
-        Training(f"{one.name} {one.split}", one.queries, one.qrels)
-        for name in training
-        for one in load_group(name)
-    )
+    of_name = {f"{one.name} {one.split}": one for name in training for one in load_group(name)}
+    trained = tuple(Training(name, one.queries, one.qrels) for name, one in of_name.items())
     encode: TextEncoder | None = None
     limit: TokenLimit | None = None
     if encoder is not None:
@@ -91,8 +91,15 @@ def subjects_of(
     return [replace(one, training=(*one.training, *trained), encoder=encode, limit=limit) for one in subjects]
 
 
+def titled(subject: Subject) -> Subject:
+    """Return a subject with its systems under the names that readers are shown, as `run_titles`."""
+    titles = run_titles(list(subject.runs))
+    runs = {titles[name]: run for name, run in subject.runs.items()}
+    unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
+    return replace(subject, runs=runs, unscored=unscored)
+
+
 def _are_judgments_and_runs(first: str | Path, rest: Sequence[str | Path], placed: bool) -> bool:
-    """Whether rankings follow judgments, which a collection may stand for; placed: whether a collection is named."""
     if not rest:
         return placed and path_of(first).is_file()
     judged = path_of(first).is_file() or names_collection(first)
@@ -100,17 +107,18 @@ def _are_judgments_and_runs(first: str | Path, rest: Sequence[str | Path], place
 
 
 def _are_rankings(path: Path) -> bool:
-    """Whether a path is that of a run file, or of a folder of results."""
     if path.is_dir():
         return any(True for depth in ("", "*/", "*/*/") for _ in path.glob(f"{depth}{RECORD}"))
     return path.is_file() and not names_collection(path)
 
 
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
-    """The collections of a results folder with the rankings of each; those that are not here are left out.
+    """Return a subject for each collection of a results folder.
 
-    Rankings that other judgments than those that count have scored stand beside those that these have.
+    A collection that is not on this machine is left out, with a RankingWarning; raises BadValue if none
+    remains.
     """
+    # Rankings scored by outdated judgments go with those of the current ones.
     groups: dict[tuple[str, ...], list[ResultCell]] = {}
     counting: dict[tuple[object, ...], str] = {}
     for cell in sorted(by_split(finished_cells(folder, unjudged=True)), key=lambda cell: cell.outdated):
@@ -132,9 +140,9 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         except WeirError as error:
             lacking.append(f"{name}: {error}")
             continue
-        subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
+        subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
         dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
-        unscored = {cell.label: unscored_candidates(cell) for cell in cells}
+        unscored = {cell.called: unscored_candidates(cell) for cell in cells}
         subjects.append(replace(subject, self_match="drop" if dropped else "keep", unscored=unscored))
         opened.append(group)
     subjects = [replace(one, name=_title(group, opened)) for one, group in zip(subjects, opened, strict=True)]
@@ -147,7 +155,6 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
 
 
 def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
-    """What a collection is called among others: by its split and judgments where several bear its name."""
     name, split, judgments, *_ = group
     alone = sum(one[0] == name for one in groups) == 1
     return name if alone else f"{name} {split} {judgments[:6]}"
@@ -160,14 +167,13 @@ def _of_files(
     judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
     runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]
-    refuse_collections_apart(runs)
+    rules = ScoringRules.of(collection)
+    refuse_collections_apart(runs, rules.dataset)
     with silent():  # what is odd about rankings becomes findings
         rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
-    if collection is None:
-        return Subject(name, qrels=qrels, runs=rankings)
-    rules = ScoringRules.of(collection)
     dataset = rules.dataset
-    assert dataset is not None  # it was named
+    if dataset is None:
+        return Subject(name, qrels=qrels, runs=rankings)
     counted, every = rules.counted(qrels), dataset.all_queries
     rankings = {name: rules.ranked(run) for name, run in rankings.items()}
     names = [counted.queries.strings, *(run.queries.strings for run in rankings.values())]
@@ -200,23 +206,18 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
 
 
 def _restricted_queries(dataset: Dataset) -> Queries | None:
-    """The queries of the split with what may be ranked for them, None where nothing says it."""
     complete = dataset.layout.queries is not None and dataset.layout.qrels
     return dataset.queries if complete else None
 
 
 def _instruction(dataset: Dataset) -> str:
-    """What queries without an instruction of their own look for; those with one have it in their metadata."""
     return "" if dataset.instruction == OWN_INSTRUCTIONS else dataset.instruction
 
 
 def _other_splits(dataset: Dataset) -> list[Training]:
-    """The other splits that have judgments, as data that a system may have been trained on.
-
-    One that judges just the same queries is another layer of judgments, unless it is called a split for training.
-    """
     if dataset.layout.queries is None or not dataset.layout.qrels:
         return []
+    # A split that judges the same queries is another layer of judgments, unless its name is that of a training split.
     mine = set(dataset.qrels.queries.tolist())
     others = [replace(dataset, split=split) for split in dataset.splits if split != dataset.split]
     return [

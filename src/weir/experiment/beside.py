@@ -1,53 +1,67 @@
-"""Published scores beside those of a results folder, on its collections, splits and measures."""
+"""Published scores beside the scores of a results folder, on the same collections, splits and measures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, UnknownName
-from weir.experiment.published import Reported, claimant, claimed, published, publisher_of, reported, words_of
+from weir.experiment.published import (
+    Reported,
+    claimant,
+    claimed,
+    published,
+    publisher_of,
+    reported_of,
+    unknown_name,
+    words_of,
+)
 from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
 
 
 @dataclass(frozen=True)
 class BesideScore:
-    """Hold a mean of one's own, or a published score on the same collection and split by the same measure."""
+    """A mean of one's own system, or a published score on the same collection, split and measure."""
 
     dataset: str
-    """As the folder names it."""
+    """Its name in the results folder."""
     measure: str
     system: str
-    """One's own, or the published model."""
+    """The name of one's own system, or of the published model."""
     value: float
     printed: str
-    """As it is shown: a published score as it was printed."""
+    """The value as text; of a published score as its source printed it."""
     source: str = ""
-    """Where a published score stands, "" for one's own."""
+    """The source of a published score; "" for one's own."""
     note: str = ""
-    """Said beside a published score."""
+    """The source's remark on a published score."""
     claimed_by: tuple[str, ...] = ()
     """One's own systems that claim to be the published model."""
     runs_as: str = ""
-    """The system of Weir that claims to be it, "" if none does."""
+    """The system of Weir that claims to be the published model; "" if none does."""
+    reported_as: str = ""
+    """The name under which a published score has the collection; "" for one's own."""
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[BesideScore]:
-    """The rows of each collection and measure, then the published scores there that are meant, the best first.
+    """Return the rows of each collection and measure, followed by the matching published scores, best first.
 
-    cells: those that the rows are of; text: a publisher, such as "MTEB", or words that names of published models have.
-    Raises UnknownName where no model has them all, BadValue where none of those has a score to lay beside.
+    cells: the cells of `rows`.
+    text: a publisher, such as "MTEB", or words of the names of published models.
+
+    Raises UnknownName if no published model has all these words, BadValue if none of the models has a score
+    there.
     """
     words, every = words_of(text), published()
     models = {one.model for one in every if words and words <= words_of(one.model)}
     if not models:
         raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
-    known = {cell.dataset: reported(cell.collection, cell.split) for cell in cells}
+    known = {cell.dataset: reported_of(cell) for cell in cells}
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
@@ -61,23 +75,23 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[
             if one.model in models:
                 claims = tuple(row.system for row in own if one.model in claimed(row.system, at.dataset))
                 runs_as = claimant(one.model) or ""
-                about = (one.source, one.note, claims, runs_as * (one.model in claimed(runs_as, at.dataset)))
+                runs_as *= one.model in claimed(runs_as, at.dataset)
+                about = (one.source, one.note, claims, runs_as, at.dataset)
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     if not any(one.source for one in beside_rows):
         places = ", ".join(dict.fromkeys(f"{row.measure} on {row.dataset}" for row in rows))
         there_is = f"; there is {', '.join(sorted(others))}" if others else ""
-        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}")
+        reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
+        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")
     return beside_rows
 
 
 MOST_SOURCES = 8
-"""So many are told apart by numbers; of more the files are named that hold them."""
+"""Number of sources up to which they are numbered in the notes; of more, only the files are named."""
 NO_TEST = "published scores are means alone: no interval, and no test of a difference from them"
 
 
-@result("beside", BesideScore)
-def beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
-    """One's own systems, then published ones: a column for each measure on each collection, then the sources."""
+def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     places = list(dict.fromkeys((one.dataset, one.measure) for one in scores))
     datasets, measures = ({place[n] for place in places} for n in (0, 1))
     sources = list(dict.fromkeys((one.source, one.note) for one in scores if one.source))
@@ -93,11 +107,16 @@ def beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     lines: list[list[str | Cell]] = [["system", *names]]
     lines += [[system, *(cells.get(place, "-") for place in places)] for system, cells in shown.items()]
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
-    notes = [NO_TEST, *claims, *(["weir study reproduce compares what is claimed"] if claims else [])]
+    others = {one.dataset: one.reported_as for one in scores if one.reported_as not in ("", one.dataset)}
+    known = (f"{name} is {other}, by its name or its judgments" for name, other in others.items())
+    notes = [NO_TEST, *known, *claims, *(["weir study reproduce compares what is claimed"] if claims else [])]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]
     else:
         named = ", ".join(dict.fromkeys(of.partition(":")[0] for of, _ in sources))
-        notes.append(f"{len(sources)} sources in {named}; --json names each")
+        notes.append(f"{len(sources)} sources in {named}; JSON names each")
     title = next(iter(datasets if len(datasets) == 1 else measures if len(measures) == 1 else [""]))
     return (table_of(lines, right=None, title=title, notes=notes),)
+
+
+BESIDE_SCORES = ResultKind("beside", BesideScore, _beside_tables)

@@ -1,4 +1,4 @@
-"""The cells of results folders against each other: compare, diff, gate."""
+"""Comparisons of cells of results folders, and of run files: compare, diff, gate."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, Note, Scores, SystemScores
+from weir.core.short_names import run_titles
 from weir.core.strings import Ids
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load, query_groups
@@ -72,7 +73,9 @@ from weir.stats.score_rows import noted, scored, system_notes
 
 
 MOST_COMPARED = 500_000
-"""Differences of two systems on a query that tie groups of a grid look at unasked: some seconds."""
+"""Most differences (pairs of systems times queries) for which tie groups of a grid are computed by default;
+takes seconds.
+"""
 
 
 def compare_cells(
@@ -81,13 +84,15 @@ def compare_cells(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Compare the systems of finished cells, on each dataset and, where there are several, across them.
+    """Return comparisons of the systems of finished cells on each dataset and, if there are several, across
+    datasets.
 
-    measures: by default as `measures_wanted`. Datasets with one system are left out, and so are systems on a
-    dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
-    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others; one of a
-    single query counts across datasets alone. Raises BadValue where no dataset has two systems, or all have a single
-    query, UnknownName for a measure that none has.
+    measures: by default as `measures_wanted`.
+
+    Leaves out a dataset with one system, and a system without the measure (see `lacking_notes`). Across
+    datasets only systems that all have are compared; a complete group, such as cqadupstack, counts as one
+    dataset beside others, and a dataset of one query counts only there. Raises BadValue if no dataset has two
+    systems and two queries, UnknownName for a measure that no cell has.
     """
     grid = {(c.dataset, c.label or c.system): c.values() for c in cells}
     comparisons = compare_grid(grid, measures, baseline, method)
@@ -102,8 +107,11 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """As `compare_cells`, of scores by dataset and system; raises as it does, but for single queries, of which there is
-    no comparison."""
+    """Return comparisons of {(dataset, system): scores} as `compare_cells`; [] if each dataset has a single
+    query.
+
+    Raises BadValue if no dataset has two systems, UnknownName for a measure that none has.
+    """
     scores: dict[str, dict[str, Scores]] = {}
     for (dataset, system), values in cells.items():
         scores.setdefault(dataset, {})[system] = values
@@ -127,7 +135,6 @@ def compare_grid(
 
 
 def _has(scores: Scores, measure: str) -> bool:
-    """Whether there is a value of a measure."""
     return measure in scores.measures and not np.isnan(scores.of(measure)).all()
 
 
@@ -138,10 +145,11 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Compare the systems of finished cells on each dataset, by the macro mean over its groups, and on each group.
+    """Return comparisons of systems on each dataset by macro mean over groups of queries, and on each group.
 
-    groups: the groups of the queries of a cell. Raises BadValue where no dataset has two systems, and as
-    `compare_cells` and `compared_by_group`.
+    groups: returns the groups of a cell's queries.
+
+    Raises BadValue without two systems on a dataset, and as `compare_cells` and `compared_by_group`.
     """
     comparisons = []
     for measure in measures_wanted(_measured(cells), measures):
@@ -159,10 +167,7 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """The comparisons that tie groups of a grid come from; [] where there are none, or they would take long.
-
-    A dataset with one query has none.
-    """
+    """Return the comparisons that give a grid's tie groups; [] if there are none or more than MOST_COMPARED."""
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -171,14 +176,13 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 def lacking_notes(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
-    """A sentence for each measure that some of these cells lack, so that they are left out of its comparison.
+    """Return a sentence on each measure, dataset or system that a comparison leaves out.
 
-    measures: by default all that the cells have; baseline: datasets without it are named too, as they are left out.
-    Raises UnknownName for a measure that none has.
+    Raises UnknownName for a measure that no cell has.
     """
     sentences = []
     for measure in measures_wanted(_measured(cells), measures):
-        lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
+        lacking = [f"{cell.called} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             verb = "are" if more else "is"
@@ -187,7 +191,7 @@ def lacking_notes(
                 f"weir run with -m '{measure}' adds it, searching nothing anew"
             )
         sentences += [
-            f"{cell.label} on {cell.dataset} is left out of {measure}, which has no value there"
+            f"{cell.called} on {cell.dataset} is left out of {measure}, which has no value there"
             for cell in cells
             if (mean := cell.mean(measure)) is not None and math.isnan(mean)
         ]
@@ -197,11 +201,12 @@ def lacking_notes(
         if len(systems) > 1 and max(cell.queries for cell in systems.values()) == 1
     ]
     without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
-    return sentences + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
+    called = next((cell.called for cell in cells if (cell.label or cell.system) == baseline), baseline)
+    return sentences + [f"{dataset} is left out: it has no {called}, the baseline" for dataset in without]
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """How many differences of two systems on a query a comparison of each with each looks at."""
+    """Return measures x pairs of systems x queries of a comparison."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(_measured(cells), measures)) * sum(
@@ -210,7 +215,6 @@ def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | st
 
 
 def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]:
-    """The cells by dataset and by the name that tables show."""
     datasets: dict[str, dict[str, ResultCell]] = {}
     for cell in cells:
         datasets.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
@@ -222,7 +226,7 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """The names of the measures, by default `judged_by_default`; raises UnknownName for one that was not measured."""
+    """Return the measures' names, by default `judged_by_default`; raises UnknownName for one not in `measured`."""
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
         return judged_by_default(available)
@@ -234,10 +238,7 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """The datasets to compare across, each with the tables of its parts, for the systems that every one has.
-
-    Empty where there are not two such systems.
-    """
+    """Return {dataset: tables of its parts} to compare across, for the systems that all have; {} below two."""
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
@@ -248,8 +249,7 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """What each dataset counts as in a mean over datasets, by its collection: all splits of a collection are one, and
-    so is a group that is there as a whole beside others."""
+    """Return {dataset: its group if that is complete and not alone, else its collection}, as counted in means."""
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
     whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]
@@ -264,10 +264,11 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Which queries one run file wins and loses against another.
+    """Return the comparison of two run files query by query.
 
-    rules: conventions and the collection, whose texts are shown. Raises the WeirErrors of reading and measuring;
-    BadValue for a run that answers none of the judged queries.
+    rules: conventions, and the collection whose texts are shown.
+
+    Raises the WeirErrors of reading and measuring, BadValue for a run that answers no judged query.
     """
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
@@ -283,7 +284,7 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """As `diff_files`, of two runs by name."""
+    """Return the comparison of two named runs query by query; raises as `diff_files`."""
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
 
@@ -308,11 +309,13 @@ def diff_cells(
     collection: str | Path | Dataset | None = None,
     top: int = 10,
 ) -> QueryDifferences:
-    """Which queries one cell of a results folder wins and loses against another.
+    """Return the comparison of two cells of results folders query by query.
 
-    measure: by default the first that both have. Documents and texts are shown where the collection is given or on this
-    machine. Raises FormatError for a folder that is no finished cell, BadValue for cells of different collections,
-    without a measure in common, or by different judgments where these are not here.
+    measure: by default the first in common.
+    collection: by default as recorded; it provides documents and texts.
+
+    Raises FormatError for a folder that is no finished cell; BadValue for different collections, no common
+    measure, or different judgments without their collection.
     """
     cells = open_cell(first), open_cell(second)
     one, other = cells
@@ -324,12 +327,12 @@ def diff_cells(
         raise BadValue(
             f"{first} and {second} are of two collections of one name: other documents and other {what}"
         )
-    names = _names((one.system, other.system), (first, second))
+    names = _names((one.called, other.called), (first, second))
     dataset = dataset_of(one, collection)
     if dataset is None and one.judgments != other.judgments:
         raise BadValue(
             f"{first} and {second} were scored by different judgments; the same weir run scores both again, or pass "
-            "--collection"
+            "`collection`"
         )
     if dataset is None:
         name = str(_stored(one, other, measure))
@@ -349,22 +352,22 @@ def diff_cells(
 
 
 def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measure:
-    """A measure that both cells have; raises BadValue where there is none."""
     both = shared_measures(first, second)
     if measure is None and both:
         return parse_measure(both[0])
     if measure is None:
-        raise BadValue(f"{first.folder} and {second.folder} have no measure in common; name one with -m")
+        raise BadValue(
+            f"{first.folder} and {second.folder} have no measure in common; name one with `measure`"
+        )
     if str(parse_measure(measure)) not in both:
         raise BadValue(
             f"{measure} is not in both folders, and {first.dataset} is not on this machine to compute it; "
-            f"in both: {', '.join(both) or 'none'}; or pass --collection"
+            f"in both: {', '.join(both) or 'none'}; or pass `collection`"
         )
     return parse_measure(measure)
 
 
 def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None, ties: Ties = "trec") -> Run:
-    """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
     if not format_of(path, "run").rows:
         return read_run(path, ties)
     docs = Ids.of([]) if qrels is None else qrels.docs
@@ -390,9 +393,10 @@ GRAMMAR = "[QRELS] BASELINE CANDIDATE, judgments first where one of them is a ru
 
 @dataclass(frozen=True, eq=False)
 class GateCases:
-    """What a gate tests, as (group, table of baseline and candidate), and what has to be said beside it."""
+    """The score tables that `weir gate` tests for a drop, with notes."""
 
     cases: tuple[tuple[str, ScoreTable], ...]
+    """(group of queries or "", scores of "baseline" and "candidate")."""
     notes: tuple[Note, ...]
 
 
@@ -405,12 +409,15 @@ def gate_inputs(
     fetch: bool = False,
     judged: str = "",
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
-    """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
+    """Return (baseline systems, candidate systems, measures to gate) from the paths given to `weir gate`.
 
-    measures: by default those of a baseline that was saved, else nDCG@10; conventions: of a run file, by default those
-    of a baseline that was saved, or of the folder's cells; systems: of results folders, these alone; collection: of
-    run files, whose rules hold; fetch: as `cell_collection` takes it; judged: what the judgments are called, by default
-    as their file. Raises BadValue for paths that cannot be told apart, and the WeirErrors of reading.
+    measures: by default a saved baseline's, else nDCG@10.
+    conventions: of a run file, by default a saved baseline's or the folder's.
+    systems: of results folders, () for all.
+    collection: of run files, for its rules.
+
+    Raises BadValue for unclear paths, UnknownName for a measure that a baseline lacks, and the WeirErrors of
+    reading.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
@@ -448,7 +455,7 @@ def gate_inputs(
         elif qrels is None:
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
         else:
-            systems_of.append([scored_run(qrels, path, names, rules, judged)])
+            systems_of.append([_scored_run(qrels, path, names, rules, judged)])
     return systems_of[0], systems_of[1], names
 
 
@@ -461,21 +468,20 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
+    """Return the single system of a results folder, or of judgments and a run, to be saved as a baseline.
 
-    measures: by default nDCG@10; conventions, collection, judged: of a run, as `gate_inputs`; fetch: as
-    `cell_collection` takes it. Raises
-    BadValue for several systems and for
-    judgments that are not here.
+    measures: by default nDCG@10.
+
+    Raises BadValue for several systems or missing judgments.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
-        return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions), judged)
+        return _scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions), judged)
     if len(paths) != 1 or not paths[0].is_dir():
-        raise BadValue("--save takes judgments and a run, or one results folder")
+        raise BadValue("a baseline is of judgments and a run, or of one results folder")
     scored = _systems_in(paths[0], names, systems, fetch)
     if len(scored) > 1:
-        raise BadValue(f"{paths[0]} holds {len(scored)} systems ({_listed(scored)}); name one by -s")
+        raise BadValue(f"{paths[0]} holds {len(scored)} systems ({_listed(scored)}); name one by `systems`")
     for name, one in scored[0].datasets.items():
         if not one.marks:
             raise BadValue(
@@ -491,10 +497,11 @@ def scores_of_files(
     rules: ScoringRules = NO_COLLECTION,
     least: int = 2,
 ) -> tuple[dict[str, Scores], list[str]]:
-    """(the scores of run files by name, a sentence on each file that is no ranking of these judgments).
+    """Return (scores of run files by name, a sentence on each file that is no ranking of these judgments).
 
-    A name is the file's, or its path where two files are called the same. measures: by default nDCG@10, R@100 and
-    Judged@10. Raises the WeirErrors of reading and measuring, those of a run file where fewer than `least` are left.
+    measures: by default nDCG@10, R@100 and Judged@10.
+
+    Raises the WeirErrors of reading and measuring, for a run file only if fewer than `least` remain.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     judgments = rules.counted(judgments_for(qrels, wanted))
@@ -502,14 +509,18 @@ def scores_of_files(
         runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), least
     )
     dangling = rules.dangling_notes(judgments)
-    names = zip(names_of_runs(runs), runs, strict=True)
-    return {name: scores[run].remarked(dangling) for name, run in names if run in scores}, refused
+    kept = [run for run in runs if run in scores]
+    names = zip(names_of_runs(kept), kept, strict=True)
+    return {name: scores[run].remarked(dangling) for name, run in names}, refused
 
 
-def scored_run(
+def _scored_run(
     qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION, judged: str = ""
 ) -> SystemScores:
-    """The scores of a run file by judgments, under their name, by default their file's; raises as `judge`."""
+    """Return the scores of a run file; raises as `judge`.
+
+    judged: name of the judgments, by default their file's.
+    """
     parsed = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, parsed))
     scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
@@ -526,11 +537,14 @@ def gate_cases(
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
 ) -> GateCases:
-    """The tables of a gate: each measure of each dataset, and of each group of its queries.
+    """Return the tables to gate, for each measure, dataset and group of queries.
 
-    Systems are paired where each side has one, else by name. by: groups as `query_groups` takes them; common: compare
-    on the queries that both have with the same judgments; collections: whose columns `by` may name, as
-    `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
+    Systems are paired by name, or directly if each side has one.
+
+    by: groups as in `query_groups`.
+    common: compare only queries that both sides have with the same judgments.
+
+    Raises BadValue if the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
     own = version("weir-ir")
@@ -567,9 +581,10 @@ def gate_cases(
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """The collections of results folders by name, where they are here, and of files the given one as "".
+    """Return {name: collection} of results folders, if on this machine; a collection of run files has the
+    name "".
 
-    collections: of folders as `collection_places` takes it; fetch: as `cell_collection` takes it. Raises as both.
+    Parameters and errors as `collection_places` and `cell_collection`.
     """
     cells: list[ResultCell] = []
     for path in paths:
@@ -587,7 +602,6 @@ def collections_of(
 def _systems_in(
     folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
-    """The systems of a results folder, or the one of a cell, with these measures."""
     cells = (
         [open_cell(folder)] if (folder / RECORD).exists() else largest_k(by_split(finished_cells(folder)))[0]
     )
@@ -604,7 +618,7 @@ def _systems_in(
                     f"weir run with -m '{measure}' adds it, searching nothing anew"
                 )
         rows = [scores.measures.index(m) for m in measures]
-        rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
+        rules = parse_conventions(f"self_matches={dict(cell.settings).get('self_match', 'keep')}")
         scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
         dataset = cell_collection(cell, fetch)
         marks = {} if dataset is None else judgment_marks(dataset.qrels)
@@ -622,7 +636,7 @@ def _systems_in(
 def _pairs(
     baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
 ) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
-    """(what a table calls it, dataset, before, after) of each system and dataset; appends what is new to `notes`."""
+    """Return (name in tables, dataset, before, after) of all systems and datasets, with notes on new ones."""
     if len(baseline) == len(candidate) == 1:
         pairs = [(baseline[0], candidate[0])]
     else:
@@ -630,13 +644,13 @@ def _pairs(
         lost = [one for one in baseline if one.system not in by_name]
         if lost:
             raise BadValue(
-                f"the candidate has no {_listed(lost)}; it has {_listed(candidate)}; name what is gated by -s"
+                f"the candidate has no {_listed(lost)}; it has {_listed(candidate)}; name what is gated by `systems`"
             )
         pairs = [(one, by_name[one.system]) for one in baseline]
         old_names = {one.system for one in baseline}
         new = [one for one in candidate if one.system not in old_names]
         notes += [Note(f"{one.system} is new and not gated") for one in new]
-    rows = []
+    rows, titles = [], run_titles([one.system for one, _ in pairs])
     for one, other in pairs:
         if len(one.datasets) == len(other.datasets) == 1:
             [(name, before)], [after] = one.datasets.items(), other.datasets.values()
@@ -651,7 +665,7 @@ def _pairs(
             notes += [
                 Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
             ]
-        prefix = f"{one.system}, " if len(pairs) > 1 else ""
+        prefix = f"{titles[one.system]}, " if len(pairs) > 1 else ""
         rows += [(prefix + name, name, before, after) for name, before, after in datasets]
     return rows
 

@@ -1,4 +1,4 @@
-"""What each finished cell of a results folder cost, beside its quality: the manifests' figures as columns."""
+"""The cost of each finished cell of a results folder beside its quality."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.core.frames import plain
-from weir.core.results import result
-from weir.core.rounding import between, count, figure, score, share, times
+from weir.core.frames import json_value
+from weir.core.results import ResultKind
+from weir.core.rounding import between, count, figure, percent, score, times
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
@@ -31,55 +31,56 @@ COUNTED = (
     *("documents", "index_seconds", "index_bytes", "queries", "search_seconds"),
     *("single_mean_ms", "p50_ms", "p95_ms", "p99_ms", "peak_mb"),
 )
-"""Numbers of a record that may be somebody else's."""
+"""Fields checked to be numbers, as the record may be from another machine."""
 
 
 @dataclass(frozen=True)
 class Efficiency:
-    """A system on a collection: quality and cost; None is what its manifest does not hold.
-
-    quality: the mean with its interval; index_seconds for `documents`, index_bytes on disk; search_seconds for
-    `queries` asked together, mean_ms of each of them, so that mean_ms * queries is all the time; p50_ms, p95_ms,
-    p99_ms, single_mean_ms of `singles` queries asked one after the other when everything was loaded; or of all
-    answers of a service, where `concurrency` of its requests were out at a time;
-    peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of
-    indexing, or of all queries together, is not that of doing all its work, and what an API was asked; best: no
-    system on the collection is as good in quality, time of a query and size of the index, and better in one of
-    them; exact_share: of an approximate search, the share of the exact k best that it finds.
-    """
+    """Quality and cost of a system on a collection; None for a figure that its record lacks."""
 
     quality: Row
+    """The mean with its interval."""
     documents: int | None
     index_seconds: float | None
+    """None if all encodings were reused."""
     index_bytes: int | None
     queries: int | None
     search_seconds: float | None
+    """For all `queries`, asked together."""
     singles: int | None
+    """Number of queries asked one after the other with everything loaded; the four times below are theirs."""
     single_mean_ms: float | None
+    """Of single queries, or of a service's answers if `concurrency` is not None, as are the percentiles."""
     p50_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
     peak_mb: float | None
+    """The larger of the peaks of memory of indexing and searching."""
     hardware: str
     index_marks: tuple[str, ...] = ()
+    """Reasons why `index_seconds` does not cover all work, and requests to an API."""
     search_marks: tuple[str, ...] = ()
+    """Likewise for `search_seconds`."""
     best: bool = False
+    """True if no other system on the collection is as good in quality, query time and index size, and better in one."""
     concurrency: int | None = None
+    """Concurrent requests to a service; None if no service was timed."""
     exact_share: float | None = None
+    """Share of the exact k best that an approximate search finds."""
 
     @property
     def timed(self) -> bool:
-        """Whether any time of searching was measured."""
+        """True if a search time was measured for this system."""
         return self.search_seconds is not None or self.p50_ms is not None
 
     @property
     def documents_per_second(self) -> float | None:
-        """Documents encoded and indexed in a second, None where all that is made of them was stored before."""
+        """Documents encoded and indexed in a second; None if all encodings were reused."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
     def bytes_per_million(self) -> float | None:
-        """Bytes of the index for a million documents."""
+        """Bytes of the index for each million documents."""
         each = _ratio(self.index_bytes, self.documents)
         return None if each is None else 1e6 * each
 
@@ -96,10 +97,11 @@ class Efficiency:
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """The cost of every finished cell of a results folder, next to one measure: by default nDCG@10, or the first.
+    """Return the cost of every finished cell of a results folder, with a measure: by default nDCG@10, else
+    the first.
 
-    Cells that were scored by other judgments than those that count are left out. Raises FormatError where the folder
-    holds no finished cell, UnknownName for a measure that no cell has.
+    Leaves out cells scored by outdated judgments. Raises FormatError if the folder holds no finished cell,
+    UnknownName for a measure that no cell has.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
     available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
@@ -145,27 +147,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         hardware = [
             f"{environment.get('processor') or 'unknown processor'}, {environment.get('cores')} cores"
         ]
-        index_marks = []
-        if index.get("reused"):
-            which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
-            index_marks.append(f"what is made of {which} documents was stored before")
-        search_marks = (
-            [] if measured_here else ["rankings of a file are among it, whose time nobody measured"]
-        )
-        if cached:
-            search_marks.append("vectors of queries may come from a store; single queries were not measured")
-        scores = search.get("scores") or {}
-        if scores and scores["computed"] < scores["asked"]:
-            stored = scores["asked"] - scores["computed"]
-            search_marks.append(
-                f"{stored} of {scores['asked']} scores of pairs were stored before; single queries compute theirs"
-            )
         lost = search.get("lost")
-        if lost:
-            found = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
-            by_index = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
-            search_marks.append(f"finds {found}; {by_index} ({lost['queries']} queries)")
-        search_marks += [*_api_notes(search), *(mark for use in services for mark in _service_marks(use))]
         measured = Efficiency(
             row,
             documents=index.get("documents"),
@@ -183,8 +165,8 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             hardware=", ".join(
                 [*hardware, f"{environment.get('threads')} threads", *map(str, cell.ranked.engines)]
             ),
-            index_marks=tuple(index_marks + _api_notes(index)),
-            search_marks=tuple(search_marks),
+            index_marks=(*_index_marks(index), *_api_notes(index)),
+            search_marks=tuple(_search_marks(search, bool(cached), measured_here)),
             exact_share=1 - lost["share"] if lost else None,
         )
         for name in COUNTED:
@@ -196,13 +178,35 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
 
+def _index_marks(index: dict[str, Any]) -> Iterator[str]:
+    if index.get("reused"):
+        which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
+        yield f"what is made of {which} documents was stored before"
+
+
+def _search_marks(search: dict[str, Any], cached: bool, measured: bool) -> Iterator[str]:
+    if not measured:
+        yield "rankings of a file are among it, whose time nobody measured"
+    if cached:
+        yield "vectors of queries may come from a store; single queries were not measured"
+    scores = search.get("scores") or {}
+    if scores and scores["computed"] < scores["asked"]:
+        stored = scores["asked"] - scores["computed"]
+        yield f"{stored} of {scores['asked']} scores of pairs were stored before; single queries compute theirs"
+    if lost := search.get("lost"):
+        found = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
+        by_index = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
+        yield f"finds {found}; {by_index} ({lost['queries']} queries)"
+    yield from _api_notes(search)
+    for use in search["services"]:
+        yield from _service_marks(use)
+
+
 def _all_reused(index: dict[str, Any]) -> bool:
-    """Whether what is made of every document was there before, so that nothing was measured but finding it."""
     return bool(index.get("reused")) and index["reused"] == index["documents"]
 
 
 def _api_notes(stage: dict[str, Any]) -> list[str]:
-    """What an embedding API was asked in a stage."""
     use = stage.get("api")
     if not use:
         return []
@@ -211,7 +215,6 @@ def _api_notes(stage: dict[str, Any]) -> list[str]:
 
 
 def _service_marks(use: dict[str, Any]) -> Iterator[str]:
-    """How long a service took for an answer, what was stored before, and what failed."""
     for latency in use["latency"]:
         percentiles = ", ".join(f"p{p} {figure(latency[f'p{p}'])} ms" for p in (50, 95, 99))
         yield f"{latency['answers']} answers, {latency['concurrency']} asked for at a time: {percentiles}"
@@ -239,8 +242,7 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 BEST, MARK = "+", "*"
 
 
-def efficiency_record(one: Efficiency) -> dict[str, object]:
-    """Costs and quality as plain values under the names that files have."""
+def _efficiency_record(one: Efficiency) -> dict[str, object]:
     row = one.quality
     quality = {"mean": row.mean, "low": row.low, "high": row.high}
     costs = ("documents", "index_seconds", "documents_per_second", "index_bytes", "bytes_per_million", "queries",
@@ -252,18 +254,12 @@ def efficiency_record(one: Efficiency) -> dict[str, object]:
         "system": row.system,
         "measure": row.measure,
         **{name: None if math.isnan(value) else value for name, value in quality.items()},
-        **{{"singles": "single_queries"}.get(name, name): plain(getattr(one, name)) for name in costs},
+        **{{"singles": "single_queries"}.get(name, name): json_value(getattr(one, name)) for name in costs},
     }
 
 
-@result(
-    "efficiency",
-    Efficiency,
-    records=lambda one: [efficiency_record(one)],
-    csv=lambda one: [efficiency_record(one)],
-)
 def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
-    """Quality with its interval, then what it cost."""
+    """Return a table of quality with its interval and of costs."""
 
     def megabytes(size: float | None) -> float | None:
         return None if size is None else size / 1e6
@@ -280,7 +276,7 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
                 row.dataset,
                 f"{row.system} {BEST}" if one.best else row.system,
                 f"{score(row.mean)} {between(row.low, row.high)}",
-                *(["-" if one.exact_share is None else share(one.exact_share)] if approximate else []),
+                *(["-" if one.exact_share is None else percent(one.exact_share)] if approximate else []),
                 figure(one.documents_per_second) + index,
                 figure(megabytes(one.index_bytes)),
                 figure(megabytes(one.bytes_per_million)),
@@ -292,8 +288,17 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
     return (table_of(lines, right=None, keys=2),)
 
 
+EFFICIENCIES = ResultKind(
+    "efficiency",
+    Efficiency,
+    efficiency_tables,
+    records=lambda one: [_efficiency_record(one)],
+    csv=lambda one: [_efficiency_record(one)],
+)
+
+
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Notes on the figures: marks, what is measured and where."""
+    """Return notes on the figures: marks, what is measured and the hardware."""
     counts = sorted({one.singles for one in results if one.singles is not None})
     singles = "single queries"
     if counts:

@@ -1,4 +1,4 @@
-"""Datasets x systems x measures."""
+"""Grids of datasets x systems x measures, and how they are run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from weir.argument_types import checked_fields
 from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
-from weir.datasets.load import Dataset, judged_or_not, load_group
+from weir.datasets.load import Dataset, judged_or_not, load_group, without_documents
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
-from weir.experiment.shared_stages import SharedStages
-from weir.experiment.stage_store import StageCache, Watch, depths_asked, inputs_below, run_file
+from weir.experiment.stage_store import STAGE_STORES, StageCache, Watch, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -32,26 +31,27 @@ from weir.experiment.stages import (
     read_record,
     record_of,
     records_in,
-    rows_of,
     slug,
+    stored_rows,
     write_record,
 )
 from weir.files.atomic import atomic_file, make_folder, refuse_ways_out, sweep, writable
 from weir.files.integrity import Checksum
 from weir.files.leases import clear_lock, locked
-from weir.files.object_store import is_address
-from weir.files.paths import path_of
+from weir.files.paths import is_address, path_of
 from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED
 from weir.stats.score_rows import result_rows, uncalibrated
 from weir.systems.composite import adapted_to, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
-from weir.systems.protocol import Fetched, Retriever
+from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
+from weir.systems.stored_run import StoredRun
 
 # ----------
 # A cell of the grid, a system on a dataset: its rankings are a stage, and so is each set of scores beside them.
@@ -66,23 +66,22 @@ from weir.systems.protocol import Fetched, Retriever
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A system on a dataset, answering each query with up to k documents.
-
-    stages: the stages of the dataset; system: as it was named, which tables show.
-    """
+    """A system on a dataset, answering each query with up to k documents."""
 
     stages: StageCache
+    """The stages of the dataset."""
     system: Retriever
+    """As the user named it, and tables show it."""
     k: int
 
     @cached_property
     def adapted(self) -> Retriever:
-        """The system as it runs on this collection; in tables and files it bears its own name."""
+        """The system as it runs on this collection; tables and files use its own name."""
         return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
-        """The rankings: what the system answers, without self-matches where the collection drops them."""
+        """The stage of the rankings, without self-matches if the collection drops them."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -92,10 +91,8 @@ class Cell:
             declared["self_match"] = "drop"
         return Stage("run", str(self.system), declared)
 
-    def scored(self, measures: tuple[Measure, ...]) -> Stage:
-        """The scores of the rankings by these measures."""
-        from weir.stats.resampling import LEVEL, RESAMPLES, SEED
-
+    def scores_stage(self, measures: tuple[Measure, ...]) -> Stage:
+        """Return the stage of the scores by these measures."""
         declared = {
             "run": self.stage.key,
             "qrels": self.stages.dataset.qrels_fingerprint,
@@ -111,7 +108,7 @@ class Cell:
         return Stage("scores", str(self.system), declared)
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """(folder, rows for these measures), None where one of them is missing or not as today's Weir makes it."""
+        """Return (folder, rows of these measures), None if one is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
@@ -121,10 +118,7 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Do what is missing of the cell; returns as `finished`.
-
-        None where another process is at work on the cell and this one should not wait for it.
-        """
+        """Make missing stages; return as `finished` or, without `wait`, None if another process is making the cell."""
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
         cell = self.finished(measures)
@@ -156,15 +150,10 @@ class Cell:
         return cell
 
     def _computed(self, measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-        """The measures that are computed: none of a collection that nobody judged."""
         return () if self.stages.dataset.unjudged else measures
 
     def _known(self, folder: Path) -> dict[str, Row] | None:
-        """The rows by measure of sound scores of these rankings by these judgments, made by today's algorithms.
-
-        None where no record says that these judgments were looked at.
-        """
-        current, rows = self.scored(()).declared, None
+        current, rows = self.scores_stage(()).declared, None
         for path, record in records_in(folder, SCORES):
             declared = record.declared
             if any(declared.get(name) != current[name] for name in ("run", "qrels", "interval")):
@@ -175,28 +164,25 @@ class Cell:
                 self._drop_scores(path, str(error))
                 continue
             rows = {} if rows is None else rows
-            for row in rows_of(record):
+            for row in stored_rows(record):
                 if declared["measures"].get(row.measure) == measure_number(parse_measure(row.measure)):
                     rows[row.measure] = row
         return rows
 
     def _drop_scores(self, path: Path, reason: str) -> None:
-        """Remove a record of scores and its values."""
         self.stages.note(f"scores are damaged, scoring again ({reason})")
         for damaged in (path, path.with_suffix(".jsonl")):
             damaged.unlink(missing_ok=True)
 
     def _judged(self) -> tuple[Path, Judged]:
-        """(folder of the rankings, their join with the judgments), read from disk or searched now."""
         stages, stage = self.stages, self.stage
         stored = stages.sound(stage, stages.root)
         if stored is not None and stage.key not in stages.runs:
             return stored, join_run_file(run_file(stored), stages.dataset.qrels)
 
         def without_self() -> tuple[Run, dict[str, Any], Making]:
-            """The system's rankings, one document deeper, without each query's own document."""
             with stages.bench.making() as making:
-                _, run = stages.run(self.adapted, self.k + 1)
+                _, run = stages.read_or_search(self.adapted, self.k + 1)
                 with stages.bench.timed():
                     run = run.without_self().top(self.k)
             return run, {"queries": len(stages.dataset.queries)}, making
@@ -219,8 +205,7 @@ class Cell:
         return folder, Judged.of(run, stages.dataset.qrels)
 
     def _score(self, folder: Path, judged: Judged, measures: tuple[Measure, ...]) -> None:
-        """Write the scores of the rankings by these measures, then their record; without a measure the record alone."""
-        dataset, stage = self.stages.dataset, self.scored(measures)
+        dataset, stage = self.stages.dataset, self.scores_stage(measures)
         path = folder / f"scores-{stage.key}.jsonl"
         for name in (path.name, f"scores-{stage.key}.json"):
             sweep(folder / name)
@@ -242,6 +227,8 @@ class Cell:
             "fingerprint": dataset.fingerprint,
             "self_match": dataset.self_match,
             "k": self.k,
+            "documents": len(dataset.corpus) or None,
+            "grades": {f"{grade:g}": n for grade, n in dataset.qrels.grade_counts().items()},
             **figures,
             "rows": [row.to_dict() for row in rows],
         }
@@ -261,12 +248,10 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """One of several processes that complete a grid together, such as the third of eight: it begins with its own cells.
-
-    number: from 1 to `of`. Raises BadValue for another.
-    """
+    """The part of a grid with which one of several processes begins."""
 
     number: int
+    """From 1 to `of`; else the constructor raises BadValue."""
     of: int
 
     def __post_init__(self) -> None:
@@ -277,7 +262,7 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """The share that a text such as "3/8" names; raises BadValue for another text."""
+        """Return the share of a text such as "3/8"; raises BadValue for other text."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal()):
             raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
@@ -287,14 +272,14 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """The numbers of all cells, first those of this share, then those of the ones behind it."""
+        """Return the numbers of all cells, beginning with this share."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a cluster has now: machines, and how many cells run on them at once."""
+    """Current size of a cluster: machines, and cells that run concurrently."""
 
     machines: int
     cells: int
@@ -304,46 +289,48 @@ class Cluster(Protocol):
     """Machines that complete a grid together; all of them see its results folder."""
 
     def capacity(self) -> Capacity:
-        """How much it does at once; raises BadValue where it has room for no cell, or cannot be reached."""
+        """Return its size; raises BadValue if it has no room for a cell or cannot be reached."""
         ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Finish the cells that are not finished; raises WeirError for what failed."""
+        """Finish the unfinished cells; raises the WeirError of a cell that fails."""
         ...
 
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
-"""What makes a cluster of its address, by the name before its colon."""
+"""Makers of clusters from an address, by the name before its colon."""
 
 
 def cluster_at(address: str) -> Cluster:
-    """The cluster at an address such as ray or ray://host:10001; raises UnknownName for one that nothing makes."""
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unknown kind."""
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 
-def _silent(stage: str, done: int, total: int) -> None:
-    """Watch nothing."""
+def _silent(stage: str, done: int, total: int) -> None: ...
 
 
 @checked_fields
 @dataclass(frozen=True)
 class Experiment:
-    """A grid: every system answers every dataset and every measure scores the answers.
-
-    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; a name
-    with values in braces, such as "bm25(k1={0.6, 0.9})", stands for a system of each value; a system may also be a
-    function or an object of one's own, see weir.system; k: how many documents each query is answered with at most;
-    stages: where indexes and rankings are kept for other results folders too, a folder or the address of a store that
-    machines share, such as s3://bucket/prefix; None keeps them with the results; drop_self: leave out documents that
-    are the query itself, also in collections that do not say so.
-    """
+    """A grid: every system answers the queries of every dataset, and every measure scores the answers."""
 
     datasets: tuple[str | Path | Dataset, ...]
+    """A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split behind a colon if it is not the
+    usual one, as in scifact:train.
+    """
     systems: tuple[object, ...]
+    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; in Python also a function or an
+    object of one's own (see weir.system).
+    """
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
+    """A measure such as nDCG@10."""
     k: int = DEPTH
+    """Documents returned for each query, at most."""
     stages: str | Path | None = None
+    """Where other grids too find indexes and rankings: a folder, or s3://bucket/prefix; by default the results folder.
+    """
     drop_self: bool = False
+    """Leave out documents that are the query itself (ArguAna, Quora), also if the collection does not say so."""
 
     def __post_init__(self) -> None:
         # Each adaptation of an object without a version is a stage of its own: it is adapted once.
@@ -352,7 +339,7 @@ class Experiment:
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
-        """An experiment from a TOML file with the keys datasets, systems, measures and k.
+        """Return the experiment in a TOML file with the keys datasets, systems, measures and k.
 
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
@@ -377,26 +364,33 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Complete the grid in the folder `at` and return its rows, those of whole groups of datasets last.
+        """Complete the grid in the folder `at`; return its rows, with means over complete groups of datasets
+        last.
 
-        Finished stages are read, not repeated; killed at any moment, the same call continues; processes that are
-        given the same grid and folder share its cells. Names, settings, judgments and what has to be installed are
-        checked before anything starts. on: as `complete` says. Raises the WeirErrors of the parts.
+        Finished stages are read: an interrupted call can be repeated, and processes may share a folder.
+        Names, settings, judgments and packages are checked first.
+
+        on: see `complete`.
+
+        Raises the WeirErrors of the parts.
         """
         return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures.
+        """Complete the grid as `execute`; return its cells in order, each with the rows of these measures.
 
-        share: where given, this process begins with its own cells, helps with the others, and leaves out those at which
-        another process still works when nothing else is left. on: the address of a cluster that completes the grid,
-        such as ray or ray://host:10001; None for this process.
+        share: begin with these cells, help with the others, and leave out cells that another process still
+            makes.
+        on: address of a cluster that completes the grid, such as ray or ray://host:10001; None for this
+            process.
+
+        Raises the WeirErrors of the parts.
         """
         if is_address(at):
             raise BadValue(
-                f"{at}: results stand in a folder; stages may stand in a store (--stages s3://...)"
+                f"{at}: results stand in a folder; stages may stand in a store (`stages='s3://...'`)"
             )
         at, measures = path_of(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
@@ -410,7 +404,7 @@ class Experiment:
                 if cell.finished(measures) is None:
                     _require_parts(cell)
                     if cell.stages.shared is not None:
-                        cell.stages.shared.store  # noqa: B018  it is tried out before anything starts
+                        cell.stages.shared.try_out()  # before anything starts
             if on is not None:
                 cluster_at(on).complete(self, at, watch)
             done: dict[int, tuple[Path, list[Row]]] = {}
@@ -437,20 +431,24 @@ class Experiment:
                     at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
-        """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
+        """Return the finished cells of the grid in the folder `at`; raises as `execute`."""
         measures = measures_of(self.measures)
         cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """The datasets, members of groups apart, those without judgments as unjudged.
+        """Return the datasets, groups as their members; datasets without judgments are marked unjudged.
 
-        Raises what `load` raises, and FormatError for what they hold.
+        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two datasets
+        with one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:
             loaded += [reference] if isinstance(reference, Dataset) else load_group(reference, None, watch)
-        loaded = list(map(judged_or_not, loaded))
+        loaded = [without_documents(judged_or_not(dataset)) for dataset in loaded]
+        for dataset in loaded:
+            if dataset.undocumented:
+                self._refuse_searches(dataset)
         distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
@@ -468,8 +466,25 @@ class Experiment:
             return [replace(d, layout=replace(d.layout, self_match="drop")) for d in datasets]
         return datasets
 
+    def _refuse_searches(self, undocumented: Dataset) -> None:
+        """Raise FormatError for a system that needs documents, or texts of queries, that the collection lacks."""
+        for one in self.parsed_systems():
+            if not (isinstance(one, DocumentKeeper) and one.keeps_documents()):
+                raise FormatError(
+                    undocumented.layout.root,
+                    f"no documents, which {one} searches",
+                    'documents.jsonl or corpus.jsonl; systems with documents of their own need none: run("bm25.trec"), '
+                    'http("search.toml"), command("..."), functions of Python',
+                )
+            if undocumented.layout.queries is None and not isinstance(one, StoredRun):
+                raise FormatError(
+                    undocumented.layout.root,
+                    f"no queries, which {one} is asked",
+                    "queries.jsonl or queries.tsv",
+                )
+
     def parsed_systems(self) -> list[Retriever]:
-        """The systems, each once; raises UnknownName or BadValue for one that is none, and for two of one name."""
+        """Return the distinct systems; raises UnknownName or BadValue for an invalid one, or for two with one name."""
         by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
@@ -484,17 +499,18 @@ class Experiment:
         return list(by_name.values())
 
     def refuse_empty(self) -> None:
-        """Raise BadValue, with how to name one, where there is no dataset or no system."""
-        needed = (("dataset (-d)", self.datasets), ("system (-s)", self.systems))
+        """Raise BadValue if there is no dataset or no system."""
+        needed = (("dataset", self.datasets), ("system", self.systems))
         if missing := [what for what, several in needed if not several]:
             raise BadValue(
-                f"found no {' and no '.join(missing)}; expected one or more, as in -d scifact -s bm25"
+                f"found no {' and no '.join(missing)}; expected one or more, as in `datasets='scifact'` and "
+                "`systems='bm25'`"
             )
 
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
-        """The cells of the grid, in its order: their keys need nothing but what is declared, and checkpoints here.
+        """Return the cells of the grid in order, without making them; loads datasets and checkpoints.
 
-        Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
+        Raises UnknownName, BadValue, FormatError or DownloadError for a missing or invalid part.
         """
         self.refuse_empty()
         systems = self.parsed_systems()
@@ -506,12 +522,12 @@ class Experiment:
         datasets = self.loaded_datasets(watch)
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
-            store, shared = at, SharedStages(str(self.stages), at)
+            store, shared = at, STAGE_STORES.get("shared")(str(self.stages), at)
         for place in (at, store):
             refuse_ways_out(place, [slug(d.name) for d in datasets])
-        cells: list[Cell] = []
+        cells, told = list[Cell](), set[str]()
         for d in datasets:
-            cache = StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared)
+            cache = StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared, told=told)
             adapted = [adapted_to(system, d.name, d.instruction) for system in systems]
             cache = replace(cache, depths=depths_asked(adapted, d, self.k + (d.self_match == "drop")))
             cells += [Cell(cache.named(str(system)), system, self.k) for system in systems]
@@ -519,13 +535,12 @@ class Experiment:
 
 
 MODEL_PACKAGES = (
-    ("tokenizers", "neural"), ("openvino", "neural"), ("torch", "torch"), ("transformers", "torch"), ("nncf", "int8"),
+    ("tokenizers", "neural"), ("openvino", "neural"), ("torch", "torch"), ("transformers", "torch"), ("nncf", "torch"),
 )  # fmt: skip
-"""Modules of which one is missing where no engine can compute, and the extras that bring them."""
+"""Modules of engines for models, each with the extra that installs it."""
 
 
 def _require_parts(cell: Cell) -> None:
-    """Raise what making the cell would raise in the end, before anything starts."""
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return

@@ -1,4 +1,4 @@
-"""Which settings the names of systems differ in, and the studies of their effects."""
+"""The settings in which names of systems differ, and studies of their effects."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 
 MISSING = "default"
-"""The level of a setting that a name leaves out and of which the default is not known."""
+"""Level of a setting that a name omits and whose default is unknown."""
 NONE = "none"
-"""The level of a re-ranker where another system has one more."""
+"""Level of systems without a re-ranker that others have."""
 _SHOWN_CELLS = 3  # missing combinations that a sentence names
 
 
 @dataclass(frozen=True)
 class FactorialGrid:
-    """A complete design among some systems, and sentences on what was left out to get there."""
+    """A complete factorial design of some systems, with sentences on the systems left out."""
 
     design: FactorialDesign
     notes: tuple[str, ...] = ()
@@ -49,32 +49,30 @@ class FactorialGrid:
 
 @dataclass(frozen=True)
 class _Column:
-    """A place in which names differ: the path to it, outermost first, and what stands there in each name."""
+    """A setting whose text differs between the names of the compared systems."""
 
     path: tuple[str, ...]
+    """Outermost part first."""
     values: tuple[str, ...]
+    """Its text in each name."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Factors, and the number of the level that each system has of each, int64[K, F]."""
-
     factors: tuple[Factor, ...]
     systems: tuple[str, ...]
     codes: Int64
+    """int64[systems, factors]: positions in `Factor.levels`."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """How many levels each factor has."""
+    def grid_shape(self) -> tuple[int, ...]:
         return tuple(len(factor.levels) for factor in self.factors)
 
     @property
     def lacking(self) -> int:
-        """How many combinations of levels have no system."""
-        return math.prod(self.shape) - len(self.systems)
+        return math.prod(self.grid_shape) - len(self.systems)
 
     def without(self, axis: int, level: int) -> _Grid:
-        """The grid without the systems of a level, and without factors of which one level is left."""
         rows = np.flatnonzero(self.codes[:, axis] != level)
         columns = [
             (factor.name, [factor.levels[code] for code in self.codes[rows, number]], factor.levels)
@@ -86,14 +84,16 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
-    """The factors in which the names of systems differ, as a complete design of all systems or of most of them.
+    """Return the factors in which names of systems differ, as a complete design of as many systems as
+    possible.
 
-    A setting that a name leaves out has its default's level. What has more or fewer parts than most systems is left
-    out, but for systems that lack the last re-ranker of an otherwise complete grid; so are systems of other kinds
-    beside a complete grid of one kind, with which all would be levels of fewer factors. Of an incomplete grid the
-    levels with the largest share of missing combinations go, until each combination that is left has a system. Raises
-    BadValue where no factor is left, and where two systems have the same levels.
+    Raises BadValue if no factor remains, or two systems have the same levels.
     """
+    # Omitted settings have their default. Systems of an unusual number of parts are left out, unless they
+    # only lack the
+    # last re-ranker of a complete grid; so are systems of other kinds, if the commonest kind alone gives
+    # more factors.
+    # Levels then go, largest share of missing combinations first, until none is missing.
     stages = {name: parts for name in systems if (parts := _stages_of(name))}
     lengths = Counter(len(one) for one in stages.values())
     usual = max(lengths, key=lambda length: (lengths[length], length), default=0)
@@ -119,13 +119,13 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
     names += f" and {len(outside) - _SHOWN_CELLS} more" if len(outside) > _SHOWN_CELLS else ""
     notes = [f"left out, as the grid is of systems in other parts: {names}"] if outside else []
     complete, sentences = _complete(grid)
-    order = np.ravel_multi_index(tuple(complete.codes.T), complete.shape).argsort()
+    order = np.ravel_multi_index(tuple(complete.codes.T), complete.grid_shape).argsort()
     design = FactorialDesign(complete.factors, tuple(complete.systems[k] for k in order))
     return FactorialGrid(design, (*notes, *sentences))
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """The names of the factors that are asked for; raises UnknownName for one that is not there."""
+    """Return the names as a tuple; raises UnknownName for one that is no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -134,7 +134,6 @@ def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str
 
 
 def _stages_of(name: str) -> list[ast.expr]:
-    """The first system of a name and its re-rankers, as trees; [] where the name is no expression."""
     try:
         tree = expression_tree(name)
     except WeirError:
@@ -148,7 +147,6 @@ def _stages_of(name: str) -> list[ast.expr]:
 
 
 def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
-    """The grid that systems are in, None where their names do not differ in settings."""
     longest = max(map(len, stages.values()), default=0)
     columns: list[_Column] = []
     for number in range(longest):
@@ -177,7 +175,6 @@ def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
 
 
 def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterator[_Column]:
-    """The places below here in which the nodes differ, the same place of each name."""
     if len({_text(node) for node in nodes}) == 1:
         return
     calls = [node for node in nodes if isinstance(node, (ast.Call, ast.Name))]
@@ -209,7 +206,6 @@ def _head(node: ast.expr) -> str:
 
 
 def _parameters(head: str) -> list[inspect.Parameter]:
-    """The settings that a part can have; [] for one that this machine does not know."""
     registry = RERANKERS if head in RERANKERS else SYSTEMS
     try:
         return list(inspect.signature(registry.get(head)).parameters.values())
@@ -218,7 +214,6 @@ def _parameters(head: str) -> list[inspect.Parameter]:
 
 
 def _default(node: ast.Call | ast.Name, setting: str) -> ast.expr:
-    """What a setting is that the part does not name: by its preset, or its default."""
     defaults = {p.name: p.default for p in _parameters(_head(node))}
     value = defaults.get(setting, inspect.Parameter.empty)
     if value is None and _head(node) in SYSTEMS:
@@ -232,21 +227,19 @@ def _default(node: ast.Call | ast.Name, setting: str) -> ast.expr:
 
 
 def _text(node: ast.expr | None) -> str:
-    """A value as it is written, a text without its quotes."""
     if node is None:
         return NONE
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
-    """As much of the end of each path as tells it from the others."""
+    # The shortest end of each path that no other path shares.
     ends = [[path[-length:] for length in range(1, len(path))] for path in paths]
     unique = [(end for end in of if sum(other[-len(end) :] == end for other in paths) == 1) for of in ends]
     return [".".join(next(of, path)) for of, path in zip(unique, paths, strict=True)]
 
 
 def _ordered(values: Iterable[str]) -> tuple[str, ...]:
-    """The levels: what is not there first, False before True, numbers ascending, else as they come."""
     levels = list(dict.fromkeys(values))
     absent = [value for value in levels if value in (NONE, "None")]
     rest = [value for value in levels if value not in absent]
@@ -265,19 +258,19 @@ def _numbered(factors: Sequence[Factor], columns: Sequence[Sequence[str]], syste
 
 
 def _complete(incomplete: _Grid) -> tuple[_Grid, list[str]]:
-    """The grid without the levels that lack most combinations, until none is lacking, and a sentence on them."""
     first_of: dict[tuple[int, ...], str] = {}
     for name, codes in zip(incomplete.systems, incomplete.codes.tolist(), strict=True):
         other = first_of.setdefault(tuple(codes), name)
         if other != name:
             raise BadValue(f"{other} and {name} have the same levels of all factors; leave one of them out")
     grid, dropped = incomplete, list[str]()
+    # Drop levels until every combination of the others has a system.
     while grid.factors and grid.lacking:
         # The level that lacks the largest share of its combinations goes; of equals one of the factor with most.
         shares = []
-        for number, size in enumerate(grid.shape):
+        for number, size in enumerate(grid.grid_shape):
             counts = np.bincount(grid.codes[:, number], minlength=size)
-            share = 1 - counts * size / math.prod(grid.shape)
+            share = 1 - counts * size / math.prod(grid.grid_shape)
             shares += [(share[level], size, number, level) for level in range(size)]
         axis, level = max(shares)[2:]
         dropped.append(f"{grid.factors[axis].name}={grid.factors[axis].levels[level]}")
@@ -291,15 +284,14 @@ def _complete(incomplete: _Grid) -> tuple[_Grid, list[str]]:
 
 
 def _incomplete(grid: _Grid) -> str:
-    """How many combinations have no system, and some of them."""
     there = {tuple(codes) for codes in grid.codes.tolist()}
-    every = itertools.product(*map(range, grid.shape))
+    every = itertools.product(*map(range, grid.grid_shape))
     lacking = itertools.islice((cell for cell in every if cell not in there), _SHOWN_CELLS)
     examples = [
         ", ".join(f"{f.name}={f.levels[level]}" for f, level in zip(grid.factors, cell, strict=True))
         for cell in lacking
     ]
-    count, cells = math.prod(grid.shape) - len(there), math.prod(grid.shape)
+    count, cells = math.prod(grid.grid_shape) - len(there), math.prod(grid.grid_shape)
     verb = "has" if count == 1 else "have"
     return f"{count:,} of {cells:,} combinations {verb} no system, such as {'; '.join(examples)}"
 
@@ -309,11 +301,11 @@ def _incomplete(grid: _Grid) -> str:
 
 
 Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
-"""By dataset, pairs of systems that ask and read exactly the same there."""
+"""{dataset: pairs of systems that send and receive exactly the same there}."""
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """The factors that are asked for: names with commas between, or several; () for all, which True and "" are."""
+    """Return the names of factors from comma-separated text or several names; () for all, also for True and ""."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -321,7 +313,7 @@ def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
 
 
 def refuse_beside_factors(baseline: str | None, by: object) -> None:
-    """Raise BadValue for what a factorial study does not take."""
+    """Raise BadValue if a study of factors is given a baseline or groups of queries, which it does not use."""
     if baseline is not None:
         raise BadValue("factors: levels are set against each other, so there is no baseline; leave it out")
     if by is not None:
@@ -331,10 +323,9 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """The systems that ask and read exactly the same, by dataset.
+    """Return {dataset: pairs of systems whose differing setting has no effect there}.
 
-    They are those of one key, and those that asked a language model the same prompts and made the same rankings of the
-    answers: a setting in which they differ has no meaning there, as an objective where nothing has an instruction.
+    They share a key, or sent a language model the same prompts and returned the same rankings.
     """
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
@@ -351,10 +342,11 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
     return pairs
 
 
-def twin_notes(twins: Twins) -> list[str]:
-    """A sentence for each two systems that ask and read the same."""
+def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each pair of systems whose differing setting has no effect; `titles` are by label."""
     return [
-        f"{one} and {other} ask and read exactly the same on {dataset}: what they differ in has no meaning there"
+        f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
+        "differ in has no meaning there"
         for dataset, pairs in twins.items()
         for one, other in pairs
     ]
@@ -363,7 +355,6 @@ def twin_notes(twins: Twins) -> list[str]:
 def _refuse_twin_levels(
     dataset: str, pairs: Sequence[tuple[str, str]], design: FactorialDesign, chosen: Sequence[str]
 ) -> None:
-    """Raise BadValue for two levels of a factor whose systems, each beside its like, ask and read the same."""
     group: dict[str, str] = {}
     for one, other in pairs:
         group[other] = group.setdefault(one, one)
@@ -378,8 +369,8 @@ def _refuse_twin_levels(
             if by_level[a] == by_level[b]:
                 raise BadValue(
                     f"{factor.name}={factor.levels[a]} and {factor.name}={factor.levels[b]} are no levels of a factor "
-                    f"on {dataset}: their systems ask and read exactly the same there; leave one out with -s, or the "
-                    "collection with -d"
+                    f"on {dataset}: their systems ask and read exactly the same there; leave one out with `only`, or "
+                    "the collection with `datasets`"
                 )
 
 
@@ -389,10 +380,10 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """A study for each measure and dataset of finished cells, and over datasets where there are several.
+    """Return a study for each measure and dataset of finished cells, and one over datasets if there are
+    several.
 
-    factors: their names, by default all in which the systems differ; measures: by default all that the cells have.
-    Raises as `study_factors`.
+    Uses all factors and measures by default. Raises as `study_factors`.
     """
     return study_factors(
         {(c.dataset, c.label or c.system): c.values() for c in cells},
@@ -410,11 +401,12 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """As `study_cells`, of scores by dataset and system; twins: systems that ask and read the same.
+    """Return studies of {(dataset, system): scores} as `study_cells`, for the systems that all datasets have.
 
-    The systems are those that each dataset has by the measure. A group whose members are all there, such as
-    cqadupstack, counts as one collection if there are others. Raises BadValue where their names do not make a grid, and
-    for two levels whose systems ask and read the same, UnknownName for a factor or measure that is not there.
+    twins: from `twin_systems`.
+
+    A complete group, such as cqadupstack, counts as one collection beside others. Raises BadValue if the
+    names form no grid, or for levels whose systems are twins; UnknownName for a factor or measure.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     all_studies = []
@@ -423,7 +415,7 @@ def study_factors(
         there = [d for d in datasets if any(dataset == d for dataset, _ in having)]
         everywhere = [s for s in dict.fromkeys(s for _, s in having) if all((d, s) in having for d in there)]
         if not everywhere:
-            raise BadValue(f"{measure}: the datasets have no system in common; choose some with -d")
+            raise BadValue(f"{measure}: the datasets have no system in common; choose some with `datasets`")
         grid = factorial_grid(everywhere)
         chosen = chosen_factors(factors, grid.design.factors)
         for dataset in there:

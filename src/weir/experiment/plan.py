@@ -1,13 +1,11 @@
-"""What a grid will take before it is started: time, memory, disk, prompts, money."""
+"""Estimates, before a grid is started, of its time, memory, disk, prompts and price."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 import json
-import math
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,10 +17,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from weir.core.results import result
-from weir.core.rounding import count, duration, size
+from weir.core.results import ResultKind
+from weir.core.rounding import bytes_text, count, duration
 from weir.core.scores import Note
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load
@@ -32,12 +30,22 @@ from weir.experiment.experiment import Capacity, Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
 from weir.files.atomic import temporary_folder
+from weir.models.hosted import Hosted
+from weir.services.requests import Limits, estimated
 from weir.settings import settings
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
-from weir.systems.protocol import DEPTH, CandidateSource, Composite, Encoding, Indexed, Remote, Retriever
-from weir.systems.rerank.llm_methods import LLMReranker
+from weir.systems.protocol import (
+    DEPTH,
+    CandidateSource,
+    Composite,
+    Encoding,
+    Indexed,
+    Prompting,
+    Remote,
+    Retriever,
+)
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
 
@@ -50,23 +58,23 @@ Kind: TypeAlias = Literal["index", "run"]
 
 @dataclass(frozen=True)
 class Node:
-    """A stage that a grid makes once for each collection.
-
-    kind: "index" or "run", the rankings of a system; name: the system; inputs: the stages it is made from, as
-    "kind name"; systems: those of the grid that need it.
-    """
+    """A stage that a grid makes once for each collection."""
 
     kind: Kind
+    """"index", or "run" for the rankings of a system."""
     name: str
+    """The system."""
     inputs: tuple[str, ...]
+    """Stages from which it is made, as "kind name"."""
     systems: tuple[str, ...]
+    """Systems of the grid that need it."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """The stages of these systems, each once, after those that it is made from."""
+    """Return the stages of these systems, each once and after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -77,7 +85,6 @@ def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
 
 
 def _walk(system: Retriever) -> Iterator[Node]:
-    """The stages of a system, its own rankings last."""
     inputs = []
     if isinstance(system, Composite):
         for part in system.components():
@@ -99,7 +106,7 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """The parts of a system that index documents of the collection which several processes may encode."""
+    """Yield (part, its index) for each part whose encoding of the collection processes can share."""
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -114,37 +121,11 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 # Prompts and tokens of a language model on a collection.
 
 
-TOKEN_BYTES = 3
-"""Bytes of a token, as budgets estimate: most tokenizers make fewer tokens."""
-BODY_BYTES = 160
-"""Bytes of a request beside its two texts, about."""
-FENCE_BYTES = 34
-"""Bytes around each of several passages in a prompt."""
-REQUIREMENT_BYTES = 120
-"""Bytes of a requirement that a model names, about."""
-
-
-@dataclass(frozen=True)
-class PromptPlan:
-    """What a re-ranking would ask at most.
-
-    prompts: for all queries; most: for one of them; tokens: with documents of mean length and answers as long as they
-    may be, of which answer_tokens are the answers'; longest: the tokens if the longest documents stood in every prompt,
-    None where lengths are not known.
-    """
-
-    prompts: int
-    most: int
-    tokens: int
-    answer_tokens: int
-    longest: int | None
-
-
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """(documents that each query gives a re-ranker, those of them that it scores), where k are wanted of both stages.
+    """Return the numbers of candidates that a re-ranker is given, and that it scores, int64[queries] each.
 
-    A pool and a stored run are counted; else nothing is searched, and a query is taken to find as many documents as may
-    be ranked.
+    Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
+    documents.
     """
     first, queries, corpus = system.first, dataset.queries, dataset.corpus
     room = rerank_room(system, queries, k, corpus)
@@ -162,88 +143,6 @@ def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64,
     return candidates, np.minimum(candidates, rerank_depths(system, queries))
 
 
-def prompt_plan(reranker: LLMReranker, dataset: Dataset, depths: Int64) -> PromptPlan:
-    """What a re-ranker would ask about the queries of a collection; depths: how many candidates of each it is shown."""
-    queries, metadata = dataset.queries, dataset.queries.metadata
-    own = None if metadata is None else metadata.instruction
-    general = len(reranker.prompts.task.encode())
-    own_lengths = np.zeros(len(queries), np.int64) if own is None else own.lengths()
-    objective = (
-        np.where(own_lengths > 0, own_lengths, general) if reranker.prompts.objective else own_lengths * 0
-    )
-    # Bytes of each document as it stands in prompts
-    columns = [dataset.corpus.text, *([] if dataset.corpus.title is None else [dataset.corpus.title])]
-    sizes: Float64 = np.full(len(dataset.corpus), len(columns) - 1, np.float64)
-    for column in columns:
-        sizes += column.lengths()
-    lengths = (
-        sizes
-        if reranker.prompts.max_length is None
-        else np.minimum(sizes, TOKEN_BYTES * reranker.prompts.max_length)
-    )
-    query = queries.text.lengths() + objective
-    return _prompt_costs(reranker, query, depths, float(lengths.mean()), np.sort(lengths)[::-1])
-
-
-def plan_of_words(
-    reranker: LLMReranker, candidates: int, queries: int, document_bytes: float, query_bytes: float
-) -> PromptPlan:
-    """The same of a collection of which only these mean lengths are known; candidates: of a query, that are found."""
-    depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
-    most = reranker.prompts.max_length
-    mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)
-    general = len(reranker.prompts.task.encode()) if reranker.prompts.objective else 0
-    query = np.full(queries, int(query_bytes) + general, np.int64)
-    return _prompt_costs(reranker, query, np.full(queries, depth, np.int64), mean)
-
-
-def _prompt_costs(
-    reranker: LLMReranker,
-    query_bytes: Int64,
-    depths: Int64,
-    document: float,
-    longest_bytes: Float64 | None = None,
-) -> PromptPlan:
-    """What is asked for queries of these lengths with their objectives, and so many candidates shown of each.
-
-    document: mean bytes of a document; longest_bytes: of all documents, the longest first, None where not known.
-    """
-    prompts = answers = most = 0
-    mean, longest = 0.0, 0.0
-    for candidates in np.unique(depths).tolist():
-        rows = depths == candidates
-        requests = [one for one in reranker.max_calls(candidates) if one.prompts]
-        most = max(most, sum(one.prompts for one in requests))
-        for one in requests:
-            number = one.prompts * int(rows.sum())
-            # (bytes of a prompt without its query and passages, tokens of its answer at most)
-            template = reranker.templates()[one.template]
-            slots = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
-            slots |= {"count": str(one.passages), "scale": str(reranker.prompts.scale)}
-            filled = template.filled(slots, " " if reranker.prompts.objective else "")
-            size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
-            fences = FENCE_BYTES * one.passages if one.passages > 1 else 0
-            fixed, answer = size + fences, reranker.prompts.max_tokens or template.max_tokens
-            query = one.prompts * float(query_bytes[rows].sum())
-            prompts += number
-            answers += number * answer
-            mean += _tokens(number, number * (fixed + one.passages * document) + query)
-            if longest_bytes is not None and one.passages:
-                # Who reads every document once reads the longest of one ranking; groups may all hold the same longest.
-                several = candidates if one.passages == 1 else one.passages
-                long = float(longest_bytes[:several].mean())
-                longest += _tokens(number, number * (fixed + one.passages * long) + query)
-            else:
-                longest += _tokens(number, number * fixed + query)
-    at_most = None if longest_bytes is None else round(longest) + answers
-    return PromptPlan(prompts, most, round(mean) + answers, answers, at_most)
-
-
-def _tokens(prompts: int, size: float) -> float:
-    """Tokens of so many prompts of so many bytes together."""
-    return size / TOKEN_BYTES + prompts
-
-
 # ----------
 # Time, disk and memory of a grid, from small runs of the same systems.
 #
@@ -254,34 +153,34 @@ def _tokens(prompts: int, size: float) -> float:
 
 SEED = 20210427
 PROBING_SECONDS = 45.0
-"""Seconds that all probes of a plan may take together, unless it is to be precise."""
+"""Seconds for all probes of a plan, unless `precise`."""
 MIN_PROBING_SECONDS = 3.0
-"""Seconds below which no probe is started: a process and its imports take as long."""
+"""Remaining seconds below which no probe starts, as a process and its imports take as long."""
 MAX_SAMPLES = 3
-"""Samples of growing size at most, the first of a few documents to see how large the next may be."""
+"""Most samples of growing size; the first, of a few documents, shows how large the next may be."""
 SAMPLE_SHARE = 0.6
-"""The share of the time left that a sample may take, judged by those before."""
+"""Share of the remaining time that the next sample may take, by estimate."""
 SAMPLE_GROWTH = 64
-"""How many times as many documents a sample has at most as the one before."""
+"""Largest factor between the documents of successive samples."""
 TIME_NOISE_SHARE, TIME_NOISE_SECONDS = 0.25, 0.02
-"""How far a time of the same work differs between two runs, as a share of it and in seconds."""
+"""Difference in time between two runs of the same work, as a share and in seconds."""
 MEMORY_NOISE_SHARE = 0.03
-"""How far a peak of memory differs between two runs, as a share of it."""
+"""Difference in peak memory between two runs of the same work, as a share."""
 FIRST_PROBE_DOCUMENTS = 16
-"""Documents of the first probe; each that follows has up to so many times more."""
+"""Documents of the first probe, and the largest factor by which each next one grows."""
 MAX_PROBE_DOCUMENTS = 20_000
 PROBE_QUERIES = 16
 """Queries of a probe."""
 ENOUGH_SECONDS = 2.0
-"""Seconds between the first probe and the last after which the difference tells what a document takes."""
+"""Difference in seconds between the first and the last probe that suffices to estimate the time for a document."""
 NOISE_SHARE, NOISE_MB = 0.5, 100.0
-"""Growth between probes, as a share of a query's time and in megabytes, below which it is taken for noise."""
+"""Growth between probes that is taken for noise: share of a query's time, and megabytes."""
 MAX_PROBE_SECONDS = 20.0
-"""Seconds that a probe may take, judged by the one before."""
+"""Estimated seconds that a probe may take."""
 RUN_LINE_BYTES = 48
-"""Bytes of a line of a run, about."""
+"""Approximate bytes of a line of a run."""
 QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
-"""Where nothing is published: about the mean of the BEIR paper's collections."""
+"""Lengths if none is published: about the mean of the BEIR paper's collections."""
 BYTES_PER_WORD = 6.0
 PROMPTS_NOTE = (
     "prompts are those asked at most; tokens those of documents of mean length and the longest answers, by estimate; "
@@ -292,39 +191,41 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """What a system will take on a collection; None is what a probe cannot tell.
-
-    probed: documents of the smallest and the largest probe; index_seconds, search_seconds: of all documents and of all
-    queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; the four ranges: between which
-    such an estimate lies; prompts, tokens, dollars: of an embedding API or a language model, which are not probed;
-    longest_tokens: those of the longest documents; notes: what has to be said beside them; asks: (what is asked,
-    prompts, tokens, dollars) of each language model: what two systems ask alike is asked once.
-    """
+    """The estimated cost of a system on a collection; None for a figure that no probe gives."""
 
     dataset: str
     system: str
     documents: int
     queries: int
     probed: tuple[int, int] | None = None
+    """Documents of the smallest and the largest probe."""
     index_seconds: float | None = None
+    """For all documents."""
     search_seconds: float | None = None
+    """For all queries."""
     disk_bytes: float | None = None
+    """Index, vectors and rankings."""
     peak_mb: float | None = None
+    """Peak memory."""
     tokens: float | None = None
+    """Tokens of an embedding API or a language model, estimated without a probe, like `dollars` and `prompts`."""
     dollars: float | None = None
     notes: tuple[str, ...] = ()
     prompts: int | None = None
     longest_tokens: float | None = None
+    """Tokens if all documents had the greatest length."""
     index_range: tuple[float, float] | None = None
+    """(low, high) of the estimate; likewise the three ranges below."""
     search_range: tuple[float, float] | None = None
     disk_range: tuple[float, float] | None = None
     peak_range: tuple[float, float] | None = None
     asks: tuple[tuple[str, int, float, float | None], ...] = ()
+    """(key of the questions, prompts, tokens, dollars) for each language model; equal keys are asked once."""
 
 
 @dataclass(frozen=True)
 class PlanTotal:
-    """What all systems of a plan would ask together: what several of them ask alike counts once."""
+    """The cost of language models for a whole plan; prompts that systems share count once."""
 
     prompts: int
     tokens: float
@@ -332,7 +233,7 @@ class PlanTotal:
 
 
 def planned_total(plans: Sequence[Planned]) -> PlanTotal | None:
-    """What a plan asks of language models in all, None where it asks none."""
+    """Return the total cost of language models in a plan, None if it uses none."""
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
         for key, prompts, tokens, dollars in one.asks:
@@ -348,17 +249,17 @@ def planned_total(plans: Sequence[Planned]) -> PlanTotal | None:
 
 @dataclass(frozen=True)
 class _Subject:
-    """A collection as far as it is known: itself, or how many words its documents and queries have."""
+    """A collection to plan for, possibly known only by published counts."""
 
     name: str
     documents: int
     queries: int
     words: tuple[float, float]
+    """Mean words of a document and a query; used if `dataset` is None."""
     dataset: Dataset | None
 
     @property
     def pool(self) -> int | None:
-        """The most candidates of a query, as far as that is known; None where all documents may be ranked."""
         if self.dataset is not None:
             metadata = self.dataset.queries.metadata
             lists = None if metadata is None else dict(metadata.lists()).get("candidates")
@@ -368,7 +269,7 @@ class _Subject:
         return -(-sum(entry.grades.values()) // self.queries) if judged else None
 
     def sample(self, count: int, folder: Path) -> None:
-        """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
+        """Write a collection of `count` of its documents, or of random texts of their length, with a few queries."""
         rng = np.random.default_rng(SEED)
         if self.dataset is not None:
             corpus, all_queries = self.dataset.corpus, self.dataset.queries
@@ -402,27 +303,28 @@ class _Subject:
 
 @dataclass(frozen=True)
 class _Probe:
-    """What a run on so many documents took; search: seconds of a query."""
-
     documents: int
     index: float
     bytes: float
     search: float
+    """Seconds per query."""
     peak_mb: float
     queries: int = PROBE_QUERIES
 
 
 _Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
-"""What runs of growing size took, by names of collection and system."""
+"""Probes of growing size by (collection, system)."""
 
 
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
-    """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
+    """Return the estimated cost of each cell of a grid, from runs on samples in temporary folders.
 
-    precise: whether each system is run by itself on growing samples, however long that takes; else all probes end
-    within PROBING_SECONDS. A collection that is not on this machine is stood in for by texts of the published length.
-    A system whose probe fails has the reason in its notes. Raises UnknownName and BadValue as running the grid would,
-    BadValue where no system can be probed, with the reason, and for a system that is a function or object.
+    precise: probe each system alone on growing samples without a time limit, instead of all within
+        PROBING_SECONDS.
+
+    A collection that is not on this machine is replaced by random texts of the published length. A system
+    whose probe fails has the reason in its notes. Raises UnknownName and BadValue as running the grid would,
+    and BadValue for a system that contains a function or object, or if all probes fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()
@@ -440,7 +342,7 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     subjects = []
     splits = [named_split(str(reference)) for reference in experiment.datasets]
     for name, split in ((member, split) for one, split in splits for member in catalogue.members(one)):
-        entry = catalogue.get(name) if name in catalogue.names() else None
+        entry = catalogue.get(name) if name in catalogue.collection_names() else None
         if entry is not None and not entry.here:
             words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
             subjects.append(_Subject(name, entry.documents, entry.queries, words, None))
@@ -458,13 +360,13 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     if probed and not precise:
         watch(f"{len(subjects)} collections  probes", 0, 1)
         try:
-            quick = _sampled(subjects, probed, experiment.k, deadline)
+            quick = _probe_samples(subjects, probed, experiment.k, deadline)
         except BadValue:
             failed = _failed(subjects[0], probed, experiment.k)
             rest = [system for system in probed if str(system) not in failed]
             if not failed or not rest:
                 raise
-            quick = _sampled(subjects, rest, experiment.k, time.monotonic() + PROBING_SECONDS)
+            quick = _probe_samples(subjects, rest, experiment.k, time.monotonic() + PROBING_SECONDS)
     plans = []
     for subject in subjects:
         for system in systems:
@@ -485,7 +387,6 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
 
 
 def _failed(subject: _Subject, systems: Sequence[Retriever], k: int) -> dict[str, BadValue]:
-    """Why each system cannot be probed alone, by the names of those that cannot."""
     failed = dict[str, BadValue]()
     with temporary_folder("plan") as name:
         for number, system in enumerate(systems):
@@ -501,9 +402,9 @@ def _failed(subject: _Subject, systems: Sequence[Retriever], k: int) -> dict[str
     return failed
 
 
-def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float) -> _Probes:
-    """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
-    time until the deadline allows."""
+def _probe_samples(
+    subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float
+) -> _Probes:
     counts, probes = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
     with temporary_folder("plan") as name:
         for number in range(MAX_SAMPLES):
@@ -531,7 +432,6 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
 
 
 def _likely_seconds(documents: int, probes: Sequence[Sequence[_Probe]]) -> float:
-    """How long a sample of so many documents of a collection is likely to take, all systems together."""
     ends = [(_between(documents, some, what), some[-1].queries if what == "search" else 1)
             for some in probes for what in ("index", "search")]  # fmt: skip
     return sum(times * (low + high) / 2 for (low, high), times in ends)
@@ -540,49 +440,63 @@ def _likely_seconds(documents: int, probes: Sequence[Sequence[_Probe]]) -> float
 def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [] if subject.dataset else [_NOT_HERE]
     pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
-    for part in pipelines:
-        if subject.dataset is None:
-            candidates, reranked = (subject.queries * count for count in _shown_of_words(subject, part, k))
-        else:
-            adapted = adapted_to(part, subject.name, subject.dataset.instruction)
-            candidates, reranked = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
-        if reranked < candidates:
-            notes.append(unscored_note(str(part), candidates - reranked, candidates, "up to "))
+    notes += [note for part in pipelines if (note := _unscored(subject, part, k))]
     plan = Planned(subject.name, str(system), subject.documents, subject.queries)
     if _asks_an_api(system):
-        # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it
-        from weir.services.requests import Limits, estimated
-
-        if subject.dataset is None:
-            words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
-            tokens = BYTES_PER_WORD / 3 * words
-        else:
-            corpus = subject.dataset.corpus
-            columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-            tokens = float(sum(int(column.lengths().sum()) for column in columns)) / 3 + sum(
-                estimated(q) for q in subject.dataset.queries.text
-            )
-        notes.append("an embedding API is not probed; texts that are stored already cost nothing")
-        dollars = Limits.of(settings()).cost(int(tokens))
-        return replace(plan, tokens=tokens, dollars=dollars, notes=tuple(notes))
-    if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
+        return _of_an_api(subject, plan, notes)
+    if prompted := [part for part in pipelines if isinstance(part.reranker, Prompting)]:
         return _prompted(subject, plan, system, prompted, k, notes)
-    services = [part.service for part in parts_of(system) if isinstance(part, Remote)]
-    if services or not (precise or any(of == str(system) for _, of in quick)):
-        notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in services]
-        if not services:
-            notes.append(
-                f"no probe ended within {PROBING_SECONDS:g} seconds; --precise takes the time that it needs"
-            )
-        return replace(plan, notes=tuple(notes))
+    if services := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
+        asked = [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in services]
+        return replace(plan, notes=(*notes, *asked))
+    other = next((name for name, of in quick if of == str(system)), None)
     if precise:
-        probes = _probes(subject, system, k)
-    elif (subject.name, str(system)) in quick:
-        probes = quick[subject.name, str(system)][-2:]
+        return _extended_plan(subject, plan, system, k, _probes(subject, system, k), notes, precise)
+    if other is None:
+        late = (
+            f"no probe ended within {PROBING_SECONDS:g} seconds; `precise=True` takes the time that it needs"
+        )
+        return replace(plan, notes=(*notes, late))
+    if (subject.name, str(system)) in quick:
+        other = subject.name
     else:
-        other = next(name for name, of in quick if of == str(system))
-        probes = quick[other, str(system)][-2:]
         notes.append(f"as {other}, document for document: no time was left for a probe")
+    return _extended_plan(subject, plan, system, k, quick[other, str(system)][-2:], notes, precise)
+
+
+def _unscored(subject: _Subject, part: Pipeline, k: int) -> str:
+    if subject.dataset is None:
+        candidates, reranked = (subject.queries * count for count in _estimated_candidates(subject, part, k))
+    else:
+        adapted = adapted_to(part, subject.name, subject.dataset.instruction)
+        candidates, reranked = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
+    missed = candidates - reranked
+    return unscored_note(str(part), missed, candidates, "up to ") if missed > 0 else ""
+
+
+def _of_an_api(subject: _Subject, plan: Planned, notes: Sequence[str]) -> Planned:
+    if subject.dataset is None:
+        words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
+        tokens = BYTES_PER_WORD / 3 * words
+    else:
+        corpus = subject.dataset.corpus
+        columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
+        size = float(sum(int(column.lengths().sum()) for column in columns))
+        tokens = size / 3 + sum(estimated(query) for query in subject.dataset.queries.text)
+    kept = "an embedding API is not probed; texts that are stored already cost nothing"
+    dollars = Limits.of(settings()).cost(int(tokens))
+    return replace(plan, tokens=tokens, dollars=dollars, notes=(*notes, kept))
+
+
+def _extended_plan(
+    subject: _Subject,
+    plan: Planned,
+    system: Retriever,
+    k: int,
+    probes: Sequence[_Probe],
+    notes: list[str],
+    precise: bool,
+) -> Planned:
     first, last = probes[0], probes[-1]
     drawn = isinstance(system, CandidateSource) and system.is_drawn()
     searched = min(subject.documents, subject.pool or subject.documents) if drawn else subject.documents
@@ -593,11 +507,11 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
     if last.peak_mb - first.peak_mb > NOISE_MB:
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
     grown = (("search", search, last.search, searched), ("memory", peak, last.peak_mb, subject.documents))
-    for what, value, measured, whole in grown:
-        if precise and value == measured and last.documents < whole:
-            notes.append(
-                f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
-            )
+    notes += [
+        f"{cost} is that of {last.documents} documents, in which no growth could be seen: at least"
+        for cost, value, measured, whole in grown
+        if precise and value == measured and last.documents < whole
+    ]
     rankings_bytes = RUN_LINE_BYTES * subject.queries * min(k, subject.documents)
     size = last.bytes / last.documents * subject.documents + rankings_bytes
     # The index of a small collection holds more for each document than that of a large one.
@@ -606,21 +520,13 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
         step = last.documents - first.documents
         slope = (last.bytes - first.bytes) / step if step else 0.0
         least = last.bytes + max(0.0, slope) * (subject.documents - last.documents) + rankings_bytes
-    home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
-    free = shutil.disk_usage(home).free
-    if size > free:
-        notes.append(f"more disk than is free at {home}: {free / 1e9:.1f} GB")
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if 1e6 * peak > memory:
-            notes.append(f"more memory than this machine has: {memory / 1e9:.1f} GB")
+    notes += _beyond_this_machine(size, 1e6 * peak)
     low, high = _between(searched, probes, "search")
+    index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
     return replace(
         plan,
         probed=(first.documents, last.documents),
-        index_seconds=_extended(
-            subject.documents, (first.documents, first.index), (last.documents, last.index)
-        ),
+        index_seconds=index,
         search_seconds=search * subject.queries,
         disk_bytes=size,
         peak_mb=peak,
@@ -632,8 +538,19 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
     )
 
 
-def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
-    """(documents that a query gives a re-ranker, those of them that it scores), of a collection that is not here."""
+def _beyond_this_machine(disk: float, memory: float) -> Iterator[str]:
+    home = next(place for place in (settings().home, *settings().home.parents) if place.exists())
+    free = shutil.disk_usage(home).free
+    if disk > free:
+        yield f"more disk than is free at {home}: {free / 1e9:.1f} GB"
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if memory > there:
+            yield f"more memory than this machine has: {there / 1e9:.1f} GB"
+
+
+def _estimated_candidates(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
+    """Return (candidates, scored candidates) of a query of a collection that is not on this machine."""
     depth, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
     if depth is None and isinstance(first, CandidateSource):
         room = first.pool_depth(k, subject.documents) or room
@@ -643,11 +560,9 @@ def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, i
 
 
 def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
-    """Between which values a time or a peak of memory lies for so many documents, by a line through two probes.
-
-    Either probe may be off by what two runs of the same differ; the line rises, at most in proportion. Of one probe,
-    and where the larger took less, as when the first loads what is compiled: from what it took to that in proportion.
-    """
+    # Both probes may be off by the noise between equal runs; the line rises, at most in proportion. With one probe, or
+    # if the larger took less (the first may have loaded compiled code), the range runs from the last value to that
+    # value in proportion.
     first, last = probes[max(0, len(probes) - 2)], probes[-1]
     v1, v2 = (
         float({"index": p.index, "search": p.search, "peak_mb": p.peak_mb}[name]) for p in (first, last)
@@ -672,14 +587,11 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
 def _prompted(
     subject: _Subject, plan: Planned, system: Retriever, prompted: list[Pipeline], k: int, notes: list[str]
 ) -> Planned:
-    """Prompts, tokens and dollars of the language models within a system: nothing is asked, and no time known."""
-    from weir.services.requests import Limits
-
     limits, dataset = Limits.of(settings()), subject.dataset
     notes = [
         "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
     ]
-    models = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
+    models = {part.reranker.service for part in prompted if isinstance(part.reranker, Prompting)}
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
     notes += [
         f"{service} is asked {subject.queries:,} queries; it is not probed"
@@ -689,27 +601,20 @@ def _prompted(
     asks, longest = [], list[int]()
     for pipeline in prompted:
         part = pipeline.reranker
-        assert isinstance(part, LLMReranker)  # those that ask a language model were chosen before
+        assert isinstance(part, Prompting)  # those that ask a language model were chosen before
         if dataset is None:
             document, query = (BYTES_PER_WORD * words for words in subject.words)
-            _, depth = _shown_of_words(subject, pipeline, k)
-            estimate = plan_of_words(part, depth, subject.queries, document, query)
+            _, depth = _estimated_candidates(subject, pipeline, k)
+            estimate = part.plan_words(depth, subject.queries, document, query)
         else:
             adapted = adapted_to(pipeline, subject.name, dataset.instruction)
-            part, metadata = adapted.reranker, dataset.queries.metadata
-            assert isinstance(part, LLMReranker)  # it is adapted to what it was
-            own = None if metadata is None or metadata.instruction is None else metadata.instruction.lengths()
-            if not (part.prompts.task or (own is not None and bool(own.any()))):
-                part = replace(part, prompts=replace(part.prompts, objective=False))  # nothing here has one
-                adapted = replace(adapted, reranker=part)
-            estimate = prompt_plan(part, dataset, shown_candidates(adapted, dataset, k)[1])
-        price = None if part.chat.local else limits.cost(estimate.tokens, estimate.answer_tokens)
-        described = {**part.describe(), "first": str(pipeline.first)}
-        if part.method in ("score", "reason", "subtask") or (
-            part.method == "pairwise" and described.get("sort") == "all"
-        ):
-            del described["depth"]
-        text = json.dumps(described, sort_keys=True, default=str)
+            part = adapted.reranker
+            assert isinstance(part, Prompting)  # it is adapted to what it was
+            part = part.for_collection(dataset)
+            shown = shown_candidates(replace(adapted, reranker=part), dataset, k)[1]
+            estimate = part.plan_prompts(dataset, shown)
+        price = None if part.local else limits.cost(estimate.tokens, estimate.answer_tokens)
+        text = json.dumps(part.asked() | {"first": str(pipeline.first)}, sort_keys=True, default=str)
         key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         asks.append((key, estimate.prompts, float(estimate.tokens), price))
         longest += [] if estimate.longest is None else [estimate.longest]
@@ -726,7 +631,6 @@ def _prompted(
 
 
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
-    """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with temporary_folder("plan") as name:
         probes = list(_probe([(subject, count)], [system], k, name / "0").values())
@@ -755,9 +659,11 @@ def _probe(
     place: Path,
     seconds: float | None = None,
 ) -> dict[tuple[str, str], _Probe]:
-    """What each system takes on so many documents of each collection, in a process and a home of their own.
+    """Return costs by (collection, system) of running systems on samples, in a process with its own home.
 
-    seconds: after which it ends with what is finished, None for never. Raises BadValue where it fails.
+    seconds: after these only finished cells count.
+
+    Raises BadValue if the process fails.
     """
     home, results = place / "home", place / "results"
     for number, (subject, documents) in enumerate(samples):
@@ -800,7 +706,6 @@ def _probe(
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
-    """Linear extrapolation through two probes to so many documents; in proportion where the larger took less."""
     (n1, v1), (n2, v2) = small, large
     if n2 == n1:
         return v2
@@ -808,9 +713,6 @@ def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]
 
 
 def _asks_an_api(system: object) -> bool:
-    """Whether a part of a system asks a service that may want to be paid."""
-    from weir.models.hosted import Hosted
-
     if isinstance(system, Hosted):
         return True
     if isinstance(system, tuple):
@@ -823,18 +725,10 @@ def _asks_an_api(system: object) -> bool:
 # Tables.
 
 
-@result("plan", Planned)
-def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
-    """A line for each system on each collection.
-
-    Time, disk and memory as ranges where any system is probed; prompts, tokens and dollars where any asks for them,
-    with a line for all systems together.
-    """
-
+def _plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
     def between(
         written: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
     ) -> str:
-        """A range, or the value where there is none or its ends read alike."""
         if ends is None or written(ends[0]) == written(ends[1]):
             return written(value)
         return f"{written(ends[0])} to {written(ends[1])}"
@@ -860,8 +754,8 @@ def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
             line += [
                 between(duration, one.index_seconds, one.index_range),
                 between(duration, one.search_seconds, one.search_range),
-                between(size, one.disk_bytes, one.disk_range),
-                between(size, peak, peaks),
+                between(bytes_text, one.disk_bytes, one.disk_range),
+                between(bytes_text, peak, peaks),
             ]
         lines.append([*line, *(calls(one.prompts, one.tokens, one.dollars) if called else [])])
     if total is not None and len(results) > 1:
@@ -872,9 +766,10 @@ def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
     return (table_of(lines, right=len(head) - 2, keys=2),)
 
 
-@result("stages", Node)
-def stage_tables(nodes: Sequence[Node]) -> tuple[Table, ...]:
-    """The stages of the grid on each collection, in the order they are made, and how many systems share each."""
+PLANS = ResultKind("plan", Planned, _plan_tables)
+
+
+def _stage_tables(nodes: Sequence[Node]) -> tuple[Table, ...]:
     lines = []
     for node in nodes:
         made_from = f"  from {', '.join(node.inputs)}" if node.inputs else ""
@@ -883,8 +778,11 @@ def stage_tables(nodes: Sequence[Node]) -> tuple[Table, ...]:
     return (sentences("stages on each collection, each made once:", *lines),)
 
 
+NODES = ResultKind("stages", Node, _stage_tables)
+
+
 def plan_notes(results: Sequence[Planned]) -> list[Note]:
-    """Notes on the figures: how they were estimated, and what holds for single systems."""
+    """Return notes on the figures: how they were estimated, and remarks on single systems."""
     probed = [one.probed for one in results if one.probed is not None]
     notes = []
     if probed:
@@ -918,12 +816,12 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """How long a grid takes on a cluster, and what its machines cost; cells start in the grid's order.
+    """Return a note on a grid's time on a cluster, with cells started in grid order, and the machines' price.
 
     machine_price: dollars for an hour of a machine.
     """
 
-    def whole(seconds: Sequence[float]) -> float:
+    def total_time(seconds: Sequence[float]) -> float:
         ends = [0.0] * capacity.cells
         for one in seconds:
             heapq.heapreplace(ends, ends[0] + one)
@@ -938,7 +836,7 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
         ]
         for end in (0, 1)
     ]
-    times = [whole(middle), *map(whole, ends)]
+    times = [total_time(middle), *map(total_time, ends)]
     machines = f"{count(capacity.machines)} machine{'s' * (capacity.machines > 1)}"
     at_once = f"{count(capacity.cells)} cell{'s' * (capacity.cells > 1)} at once"
     cells = f"{count(len(probed))} cell{'s' * (len(probed) != 1)}"
@@ -956,42 +854,5 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
     )
 
 
-# ----------
-# The file of a job array that shares a grid.
-
-
-LEAST_MINUTES = 10
-"""Of a job: what takes seconds still has to start."""
-TIME_RESERVE, MEMORY_RESERVE = 1.5, 1.25
-"""What jobs ask for is this many times the upper end of an estimate."""
-
-
-def slurm_script(plans: Sequence[Planned], command: Sequence[str], jobs: int) -> str:
-    """A script for sbatch: an array of jobs of which each runs its share of a grid on a folder that all of them see.
-
-    command: `weir run` and its arguments, without --share; jobs: how many. A job asks for the time of an equal part of
-    the work, and of its longest cell at least, and for the memory of the largest cell; what a plan cannot tell is left
-    to the cluster. Raises BadValue for less than one job.
-    """
-    if jobs < 1:
-        raise BadValue(f"{jobs} jobs; expected a whole number from 1")
-    seconds = [
-        _end(one.index_seconds, one.index_range) + _end(one.search_seconds, one.search_range) for one in plans
-    ]
-    peaks = [_end(one.peak_mb, one.peak_range) for one in plans if one.peak_mb is not None]
-    lines = ["#!/bin/bash", f"#SBATCH --job-name=weir --array=1-{jobs} --requeue"]
-    if any(seconds):
-        minutes = max(LEAST_MINUTES, math.ceil(TIME_RESERVE * max(*seconds, sum(seconds) / jobs) / 60))
-        lines.append(f"#SBATCH --time={minutes // 60}:{minutes % 60:02}:00")
-    if peaks:
-        lines.append(f"#SBATCH --mem={math.ceil(MEMORY_RESERVE * max(peaks) / 1024) + 1}G")
-    lines += [
-        "# Each job begins with its part of the grid, then helps the others. A killed job may be started again.",
-        f'{shlex.join(command)} -q --share "$SLURM_ARRAY_TASK_ID/{jobs}"',
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _end(value: float | None, between: tuple[float, float] | None, end: int = 1) -> float:
-    """The lower (0) or upper (1) end of an estimate, 0 where there is none."""
     return (value or 0.0) if between is None else between[end]

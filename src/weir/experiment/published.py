@@ -1,11 +1,11 @@
-"""Scores that others have published, each with its source."""
+"""Published scores, each with its source."""
 
 from __future__ import annotations
 
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -15,11 +15,13 @@ from typing import Any, Literal
 import numpy as np
 
 from weir.argument_types import checked
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
+from weir.datasets.references import is_reference
 from weir.errors import BadValue, UnknownName
+from weir.experiment.results import ResultCell
 from weir.models.checkpoints import cards, find_card, split_variant
 from weir.systems.expression import expression_tree
 
@@ -29,23 +31,23 @@ from weir.systems.expression import expression_tree
 
 _F = np.float32
 _ROUNDED = _F(1e4)
-"""Scores are rounded to one part in this."""
+"""Scores are rounded to multiples of its inverse."""
 _CLOSE = _F(1e-4)
-"""Neighbours that differ by no more count as tied."""
+"""Largest difference of neighbours that count as tied."""
 _STEP = _F(1e-6)
-"""What each further one of a tie loses; it vanishes in a float from about 32."""
+"""Subtracted for each further member of a tie; vanishes in a float from about 32."""
 _DECIMALS = 6
-"""Of a score in the file."""
+"""Decimals of a score in the file."""
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """The scores as they stand in Anserini's run files, float64[n], read back as floats as trec_eval 9 does.
+    """Return the scores as trec_eval 9 reads them from Anserini's run files, float64[n].
 
-    Rows of query q stand from ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene. A score no more than
-    1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more than that one was. Where
-    a float is too coarse for such a step the scores stay tied, and trec_eval's descending identifiers decide.
-    Source: Anserini's ScoreTiesAdjusterReranker at 0ac088a4c0.
+    ptr: rows of query q are ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene.
     """
+    # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
+    # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
+    # identifiers decide. Source: Anserini's ScoreTiesAdjusterReranker at 0ac088a4c0.
     with np.errstate(over="ignore"):
         steps = np.floor((score.astype(_F) * _ROUNDED).astype(np.float64) + 0.5)
         single = np.clip(steps, -(2.0**31), 2.0**31 - 1).astype(_F) / _ROUNDED
@@ -71,101 +73,122 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """One number that somebody printed.
-
-    model: what was measured and, in brackets, who says so; family: lexical, dense, ...; dataset: Weir's name of the
-    collection where it has one; measure: Weir's name; printed: the number as printed, as a share of 1; source: where
-    (a star stands for the file of each collection); note: what the source says beside it.
-    """
+    """A score that a paper or leaderboard printed for a system on a dataset."""
 
     model: str
+    """The system, with its publisher in brackets."""
     family: str
+    """Kind of system, such as lexical or dense."""
     dataset: str
+    """Weir's name of the collection if it has one."""
     split: str
     measure: str
+    """Weir's name."""
     printed: str
+    """As printed, but as a share of 1."""
     source: str
+    """Where it was published; a star replaces the file of each collection."""
     note: str
+    """The source's remark."""
 
     @property
     def value(self) -> float:
-        """The number."""
+        """The score as a number."""
         return float(self.printed)
 
     @property
     def decimals(self) -> int:
-        """How many decimals were printed."""
+        """Number of decimals that the source printed, 0 for an integer."""
         return len(self.printed.partition(".")[2])
 
-    def within(self, decimals: int | None = None) -> float:
-        """How far a value may be away and still agree: half a unit of the last decimal that is compared."""
+    def tolerance(self, decimals: int | None = None) -> float:
+        """Return the largest difference that still agrees: half a unit of the last compared decimal."""
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
     def agrees(self, value: float, decimals: int | None = None) -> bool:
-        """Whether a value is this one to the printed decimals, or to fewer."""
-        return abs(value - self.value) <= self.within(decimals)
+        """Return True if a value equals this one to the printed decimals, or to fewer."""
+        return abs(value - self.value) <= self.tolerance(decimals)
 
 
 PUBLISHED_SHOWN = 6
-"""Published scores that print at once."""
+"""Rows of the printed table."""
 
 
 def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """A line for each score, with its source."""
     lines = [["dataset", "split", "measure", "published", "model", "source"]]
     lines += [[s.dataset, s.split, s.measure, s.printed, s.model, s.source] for s in scores]
     return (table_of(lines, right=3, keys=3, tail=2),)
 
 
 def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """The first scores, and how many more there are."""
+    """Return a table of the first scores, with the number of others."""
     [table] = _published_pages(scores[:PUBLISHED_SHOWN])
     more = len(scores) - len(table.rows)
     note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
     return (replace(table, notes=(note,) if more else ()),)
 
 
-result("published", PublishedScore, page=_published_pages, html=published_tables)(published_tables)
+PUBLISHED_SCORES = ResultKind(
+    "published", PublishedScore, published_tables, page=_published_pages, html=published_tables
+)
 
 
 @dataclass(frozen=True)
 class Publisher:
-    """By which rules somebody scores, as far as that is documented; None or "" where it is not.
-
-    ties, self_match, missing: as in `why.Scoring`; k: documents returned for each query; source: where it says so.
-    """
+    """Documented rules by which a publisher scores; None or "" if undocumented."""
 
     name: str
     ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
+    """These three as in `why.Scoring`."""
     self_match: Literal["keep", "drop"] | None = None
     missing: Literal["zero", "answered-only"] | None = None
     k: str = ""
+    """Documents returned for each query."""
     source: str = ""
+    """Where the rules are documented."""
 
 
 @checked
 def published(
     dataset: str | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """The published scores of a collection, a model, a measure, or all of them.
+    """Return the published scores of a collection, model and measure, () without any.
 
-    model: the whole name or enough of its words. Nothing is returned where nothing is published; raises UnknownName for
-    a model that is not there, BadValue for words that fit several.
+    dataset: a name or reference, also of a copy or with a split. None for all.
+    model: a whole name, or words that only one model has. None for all.
+    measure: a name. None for all.
+
+    Raises UnknownName for an unknown model, BadValue for words that fit several.
     """
     name = None if model is None else model_named(model)
+    place, split = (None, None) if dataset is None else _published_place(dataset)
     return tuple(
         s
         for s in _scores()
-        if dataset in (None, s.dataset) and name in (None, s.model) and measure in (None, s.measure)
+        if place in (None, s.dataset)
+        and split in (None, s.split)
+        and name in (None, s.model)
+        and measure in (None, s.measure)
     )
 
 
-def model_named(text: str, dataset: str | None = None) -> str:
-    """The published model that a text names: its whole name, or words that only one has, such as "anserini bm25-flat".
+def _published_place(dataset: str) -> tuple[str, str | None]:
+    if any(dataset == s.dataset for s in _scores()):
+        return dataset, None
+    text, colon, split = dataset.rpartition(":")
+    if colon and not is_reference(dataset):
+        at = reported(text, split)
+        return at.dataset, at.split
+    return reported(dataset, "test").dataset, None
 
-    Where several models have all the words, the one with no others is meant. dataset: only models with scores on it.
-    Raises UnknownName, or BadValue for words that fit several models.
+
+def model_named(text: str, dataset: str | None = None) -> str:
+    """Return the published model with this name, else the only one with all these words, preferably no others.
+
+    dataset: only models with scores on it.
+
+    Raises UnknownName, BadValue for words that fit several.
     """
     models = sorted({s.model for s in _scores() if dataset in (None, s.dataset)})
     if text in models:
@@ -182,23 +205,20 @@ def model_named(text: str, dataset: str | None = None) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """The published models that a system of Weir claims to be on a collection, if any.
-
-    A stored ranking called as a rank file of BIRCO's authors claims what is published of that file; anything else what
-    its model's card names, or claims.toml.
-    """
+    """Return the published models that a system of Weir claims to be on a collection."""
+    # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = _toml("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
 def claimant(model: str) -> str | None:
-    """The system of Weir that claims to be a published model, None where none does."""
+    """Return the system of Weir that claims to be a published model, None if there is none."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
 def comparable() -> dict[PublishedScore, str]:
-    """The published scores that a system claims on a collection that Weir can name, each with that system."""
-    there = {*catalogue.names(), *catalogue.groups(), *_toml("collections.toml")}
+    """Return {published score: system} of the scores that a system claims on a collection known to Weir."""
+    there = {*catalogue.collection_names(), *catalogue.groups(), *_toml("collections.toml")}
     files = {(dataset, model): f'run("{file}")' for (dataset, file), model in _rank_files().items()}
     systems = {model: system for system, models in _claims().items() for model in models}
     found = {
@@ -210,11 +230,10 @@ def comparable() -> dict[PublishedScore, str]:
 
 
 IDLE = ("engine", "batch_tokens")
-"""Settings of models that are no other system: where and how fast the same numbers are computed."""
+"""Settings of models that change only where and how fast numbers are computed."""
 
 
 def _claiming(system: str) -> str:
-    """A system's name as claims have it: models by their cards, and settings that decide no number left out."""
     try:
         tree = expression_tree(system)
     except BadValue:
@@ -231,7 +250,6 @@ def _claiming(system: str) -> str:
 
 @cache
 def _claims() -> dict[str, tuple[str, ...]]:
-    """For each system that claims something, its published models."""
     claims = {_claiming(claim["system"]): tuple(claim["models"]) for claim in _toml("claims.toml")["claim"]}
     of_cards = [card for card in cards() if card.published]
     return claims | {_claiming(f'{card.system}("{card.name}")'): card.published for card in of_cards}
@@ -239,7 +257,6 @@ def _claims() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _rank_files() -> dict[tuple[str, str], str]:
-    """{(collection, file without its ending): model} of the rank files that BIRCO's authors publish."""
     return {
         (score.dataset, PurePosixPath(score.source).stem): score.model
         for score in _scores()
@@ -255,40 +272,71 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """What published scores call a collection's split, and how many judged queries it has there."""
+    """The dataset and split, by the names that published scores use."""
 
     dataset: str
     split: str
     queries: int | None
+    """Number of judged queries; None if unknown."""
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """As what published scores know a collection: itself, or what it is a copy or a split of.
-
-    hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019. queries: None where that is not known.
-    """
-    called = {_without_revision(dataset), f"{dataset}:{split}"}
+    """Return the published name of a collection's split: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019."""
+    called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in _toml("collections.toml").items():
         if called & {name, *facts["names"]}:
             return Reported(name, facts["split"], facts["queries"])
-    name = _copies().get(_without_revision(dataset), dataset)
-    entry = catalogue.get(name) if name in catalogue.names() else None
+    name = catalogue.original(dataset)
+    entry = catalogue.get(name) if name in catalogue.collection_names() else None
     return Reported(name, split, entry.queries if entry is not None and entry.split == split else None)
 
 
-def _without_revision(dataset: str) -> str:
-    return re.sub(r"^(hf:[^@#]+)@[^#]+", r"\1", dataset)
+def reported_by_counts(
+    dataset: str, split: str, grades: Mapping[float, int], documents: int | None = None
+) -> Reported:
+    """Return `reported`; of a name without published scores, the only collection with these counts instead.
+
+    grades: judgments of the split by grade.
+    documents: None if not known, as of a folder of judgments alone.
+    """
+    known = reported(dataset, split)
+    if not grades or any(known.dataset == one.dataset for one in _scores()):
+        return known
+    places = [
+        (Reported(name, facts["split"], facts["queries"]), facts["documents"], facts["grades"])
+        for name, facts in _toml("collections.toml").items()
+        if "grades" in facts
+    ]
+    places += [
+        (Reported(entry.name, entry.split, entry.queries), entry.documents, entry.grades)
+        for entry in catalogue.entries()
+        if entry.grades
+    ]
+    alike = [
+        place
+        for place, size, there in places
+        if documents in (None, size) and dict(grades) == {float(grade): n for grade, n in there.items()}
+    ]
+    return alike[0] if len(alike) == 1 else known
 
 
-@cache
-def _copies() -> dict[str, str]:
-    """{reference without its revision: collection of the catalogue that it is a copy of, candidates and all}."""
-    entries = [entry for entry in map(catalogue.get, catalogue.names()) if not entry.candidates]
-    return {_without_revision(copy): entry.name for entry in entries for copy in entry.copies}
+def reported_of(cell: ResultCell) -> Reported:
+    """Return `reported_by_counts` of a cell's collection; raises FormatError."""
+    return reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
+
+
+def unknown_name(known: Reported) -> str:
+    """Return the sentence on a collection without any published score; "" if it has some."""
+    if any(known.dataset == one.dataset for one in _scores()):
+        return ""
+    return (
+        f"no score is published under the name {known.dataset}, and its documents and judgments are of no collection "
+        "with published scores; weir.published() lists them by name"
+    )
 
 
 def publisher_of(model: str) -> Publisher:
-    """Who published the scores of a model, and by which rules."""
+    """Return the publisher of a model's scores, with its rules."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **_toml("publishers.toml").get(name, {}))
 
@@ -305,7 +353,7 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """The lines of a table of facts, without its header."""
+    """Return the rows of a table of facts, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
@@ -316,5 +364,5 @@ def _toml(name: str) -> dict[str, Any]:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a name of a model or publisher, in small letters, version numbers among them."""
+    """Return the words of a model's or publisher's name in lower case, including version numbers."""
     return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

@@ -1,4 +1,4 @@
-"""Results checked against published scores."""
+"""Checks of results against published scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from weir.core.qrels import Qrels
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Row
@@ -27,7 +27,8 @@ from weir.experiment.published import (
     model_named,
     published,
     publisher_of,
-    reported,
+    reported_of,
+    unknown_name,
 )
 from weir.experiment.results import (
     ResultCell,
@@ -36,9 +37,11 @@ from weir.experiment.results import (
     dataset_of,
     finished_cells,
     group_rows,
+    not_as_published,
+    of_systems,
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
-from weir.experiment.why import Scoring, mean, rescored
+from weir.experiment.why import Scoring, defined_mean, rescored
 from weir.files.runs import read_run
 from weir.measures import Measure, parse_measure
 from weir.measures.evaluate import each_file, names_of_runs
@@ -56,7 +59,7 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A published score of another system near ours."""
+    """A published score of another system near one's own."""
 
     model: str
     printed: str
@@ -65,16 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """One mean of ours beside the published score that it claims to be.
-
-    outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
-    rankings are scored by a rule that the publisher documents, named in `because`; "within ties" where another order of
-    equal scores gives the published one; "off" where none does, `because` says what was cut within ties; "not
-    claimed" where others published this measure on the collection and the system claims to be none of them; "not
-    published" where nobody did; or "other data" where the collection has another number of judged queries than the
-    published one; difference: ours minus published, NaN where there is none; decimals: how many are compared; nearest:
-    other systems.
-    """
+    """A mean beside the published score that its system claims to be."""
 
     folder: str
     dataset: str
@@ -83,38 +77,57 @@ class PublishedCheck:
     measure: str
     ours: float
     outcome: Outcome
+    """"reproduced": equal to the last compared decimal. "explained": equal by a documented rule of the publisher, named
+    in
+    `because`. "within ties": equal for another order of ties. "off": none of these; `because` tells of ties cut at k.
+    "not claimed": the system claims none of the published models. "not published": nobody published this measure on the
+    collection. "other data": its documents, queries or judgments differ from the published ones, see `because`.
+    """
     published: PublishedScore | None = None
     difference: float = math.nan
+    """Own minus published; NaN without a published score."""
     decimals: int = 0
+    """Number of compared decimals."""
     nearest: tuple[Neighbour, ...] = ()
+    """Other systems' scores."""
     because: str = ""
 
 
 def reproduce(
-    root: Path, model: str | None = None, decimals: int | None = None, nearest: bool = False
+    root: Path,
+    model: str | None = None,
+    decimals: int | None = None,
+    nearest: bool = False,
+    systems: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Check every finished cell of a results folder, and whole groups, against the published scores they claim to be.
+    """Return checks of all finished cells and complete groups against the published scores that they claim to
+    be.
 
-    model: a published model that the systems are taken to be, instead of what they claim, see `model_named`; decimals:
-    compare so many decimals, where more are printed; nearest: add the three nearest published scores of other systems.
-    A cell that is off is scored again by the publisher's rules where its collection is on this machine.
-    Raises FormatError where the folder holds no finished cell, UnknownName or BadValue for the model.
+    model: compare with this published model instead, see `model_named`.
+    decimals: most decimals to compare.
+    nearest: add the three nearest published scores of other systems.
+    systems: these systems alone; by default all.
+
+    A cell that is off is scored again by the publisher's rules if its collection is on this machine. Raises
+    FormatError without a finished cell, UnknownName or BadValue for the model, BadValue for negative
+    decimals.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
     name = None if model is None else model_named(model)
-    cells = finished_cells(root)
+    cells = of_systems(finished_cells(root), systems)
     checks_found = []
     for cell in cells:
-        known, again = reported(cell.dataset, cell.split), Rescored(cell)
+        known, again = reported_of(cell), Rescored(cell)
         for row in cell.rows:
-            checks = _checks(row, cell.split, known, name, decimals, nearest, str(cell.folder))
+            other = not_as_published(cell)
+            checks = _checks(row, cell.split, known, name, decimals, nearest, str(cell.folder), other)
             for check in checks:
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
                 if check.outcome == "off" and claim is not None:
                     ways = documented(publisher_of(claim.model), parse_measure(check.measure))
-                    means = ((reason, again.mean(scoring)) for reason, scoring in ways)
+                    means = ((reason, again.mean_under(scoring)) for reason, scoring in ways)
                     because = next((r for r, m in means if m is not None and claim.agrees(m, decimals)), None)
                     if because is None:
                         within = again.agrees_within(claim, parse_measure(check.measure), decimals)
@@ -127,7 +140,8 @@ def reproduce(
         members = catalogue.group(row.dataset).members
         split = next((cell.split for cell in cells if cell.dataset in members), "test")
         known = Reported(row.dataset, split, row.queries)
-        checks_found += _checks(row, split, known, name, decimals, nearest, str(root))
+        others = (other for cell in cells if cell.dataset in members and (other := not_as_published(cell)))
+        checks_found += _checks(row, split, known, name, decimals, nearest, str(root), next(others, ""))
     return checks_found
 
 
@@ -139,10 +153,12 @@ def _checks(
     decimals: int | None,
     nearest: bool,
     folder: str,
+    other: str,
 ) -> list[PublishedCheck]:
-    """A check for each published score that a row claims to be, or one that says why there is none.
+    """Return a check for each published score that a row claims to be, or a single one that says why there is
+    none.
 
-    known: as what published scores know its collection; model: what its system is taken to be instead.
+    other: how the collection differs from the published one, if it does.
     """
     models = claimed(row.system, known.dataset) if model is None else (model,)
     scores = [s for s in published(known.dataset, measure=row.measure) if s.split == known.split]
@@ -150,21 +166,23 @@ def _checks(
     neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
     claims = [s for s in scores if s.model in models]
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
+    outcome: Outcome
     if not claims:
-        return [PublishedCheck(*ours, "not claimed" if scores else "not published", nearest=neighbours)]
+        outcome = "not claimed" if scores else "not published"
+        return [PublishedCheck(*ours, outcome, nearest=neighbours, because=unknown_name(known))]
     checks = []
     for claim in claims:
-        outcome: Outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
+        outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
         compared = claim.decimals if decimals is None else min(decimals, claim.decimals)
         difference = row.mean - claim.value
-        if row.queries != known.queries:
+        if other or row.queries != known.queries:
             outcome = "other data"
-        checks.append(PublishedCheck(*ours, outcome, claim, difference, compared, neighbours))
+        checks.append(PublishedCheck(*ours, outcome, claim, difference, compared, neighbours, other))
     return checks
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """The ways in which a publisher is known to score otherwise than Weir, by what differs: each alone, then all."""
+    """Yield (name, rule) of each documented rule of the publisher that differs from Weir's, then of all together."""
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -180,33 +198,32 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class Rescored:
-    """A cell whose rankings and judgments are read when a score by other rules is first asked for."""
+    """A cell to be scored by other rules, read on first use."""
 
     cell: ResultCell
 
-    def mean(self, scoring: Scoring) -> float | None:
-        """The mean by other rules, None where the collection of the cell is not on this machine."""
+    def mean_under(self, scoring: Scoring) -> float | None:
+        """Return the mean by other rules, None if the cell's collection is not on this machine."""
         if self._read is None:
             return None
         run, qrels, k = self._read
-        return mean(rescored(run, qrels, scoring, k), scoring.measure)
+        return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """Whether a published score lies between the means of the worst and the best order of ties."""
-        ends = [self.mean(Scoring(measure, ties)) for ties in ("worst", "best")]
+        """Return True if a published score lies between the means of the worst and the best order of ties."""
+        ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
             return False
         low, high = (end for end in ends if end is not None)
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """The note on ties that cross k, "" where none do or they are searched."""
+        """Return the note on ties that cross k, "" if there are none or they are searched."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
     @cached_property
     def _read(self) -> tuple[Run, Qrels, int | None] | None:
-        """(rankings, with what shares their k-th score where it can be searched, judgments, k then)."""
         dataset = dataset_of(self.cell)
         if dataset is None:
             return None
@@ -222,10 +239,11 @@ class Rescored:
 def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
-    """(the figures of each run file, what has to be said of the judgments, why files are left out).
+    """Return (scores of each run file, remarks on the judgments, reasons for files left out).
 
-    called: the name of the judgments.
-    Raises as `birco_scores` and readers where no file is left.
+    called: name of the judgments.
+
+    Raises as `birco_scores` and the readers if no file remains.
     """
     names = dict(zip(runs, names_of_runs(runs), strict=True))
     figures, refused = each_file(
@@ -237,12 +255,9 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
+    """Return (scores of each finished cell, remarks on judgments and on cells left out for not ranking whole pools).
 
-    collections: where those lie whose judgments they are scored by, as `collection_places` takes them, by default where
-    records say; fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises
-    BadValue where that leaves none, StoreError for rankings that are not as they were written, and as
-    `collection_places` and `load`.
+    Raises BadValue if no cell remains, StoreError for changed rankings, and as `collection_places` and `load`.
     """
     figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}
@@ -276,7 +291,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Of a check of a published score: ours, the published one, the difference, the verdict."""
+    """Return the cells of a table row: own score, published score, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""
@@ -290,9 +305,7 @@ def check_cells(check: PublishedCheck) -> list[str]:
     return [ours, claim.printed, change(check.difference), verdicts.get(check.outcome, "other data")]
 
 
-@result("reproduce", PublishedCheck)
-def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
-    """A line for each claim, then the counts and the sources."""
+def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     numbers: dict[tuple[str, str], int] = {}
     lines = [["dataset", "system", "measure", "ours", "published", "difference", "verdict", "by"]]
     for c in checks:
@@ -307,11 +320,11 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     phrases: dict[Outcome, str] = {
         "reproduced": "reproduced",
         "off": "off",
-        "not claimed": "published, not claimed (--published MODEL says what a system is)",
+        "not claimed": "published, not claimed (`model=MODEL` says what a system is)",
         "not published": "with nothing published",
         "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",
-        "other data": "on other data (another number of judged queries than published)",
+        "other data": "on other data (documents, queries or judgments are not those of the published collection)",
     }
     always = ("reproduced", "off", "not published")
     parts = [
@@ -321,7 +334,12 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     ]
     notes = [", ".join(parts)]
     notes += dict.fromkeys(
-        f"{c.dataset}, {c.system}: {c.because}" for c in checks if c.because and c.outcome == "off"
+        f"{c.dataset}: {c.because}" for c in checks if c.because and c.outcome == "not published"
+    )
+    notes += dict.fromkeys(
+        f"{c.dataset}, {c.system}: {c.because}"
+        for c in checks
+        if c.because and c.outcome in ("off", "other data")
     )
     off = next((c for c in checks if c.outcome == "off" and c.published), None)
     if off is not None and off.published is not None:
@@ -330,3 +348,11 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         )
     notes += [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
     return (table_of(lines, notes=notes) if len(lines) > 1 else sentences(*notes),)
+
+
+CHECKS = ResultKind(
+    "reproduce",
+    PublishedCheck,
+    _reproduce_tables,
+    outcome=lambda one: "fail" if one.outcome == "off" else "pass",
+)

@@ -1,4 +1,4 @@
-"""A page of published scores that were run again: two commands for each result, and what came of them."""
+"""Tables of published scores that were run again: two commands for each result, and their outcome."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ TITLE = "Published scores, run again"
 def reproduction_tables(
     root: Path, checks: Sequence[PublishedCheck], model: str | None = None
 ) -> tuple[Table, ...]:
-    """An overview of the results that claim a published score, then each with its commands, outcome and record.
+    """Return a table of the results that claim a published score, then a table for each, with commands and
+    records.
 
-    checks: as `reproduce` makes them of the folder; model: what its systems were taken to be, None for what they claim.
+    checks: from `reproduce`.
+    model: the published model the systems were compared as; None for the models they claim.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}
@@ -32,7 +34,7 @@ def reproduction_tables(
     lines: list[list[str | Cell]] = [["collection", "system", "scores", "reproduced", "off", "made", "weir"]]
     pages = []
     for (folder, dataset, system), own in results.items():
-        of = [cells[folder]] if folder in cells else members_of(cells, dataset, system)
+        of = [cells[folder]] if folder in cells else _members_of(cells, dataset, system)
         outcomes = Counter(check.outcome for check in own)
         agreed = len(own) - outcomes["off"] - outcomes["other data"]
         made = of[-1].ranked.made
@@ -47,7 +49,7 @@ def reproduction_tables(
                 str(made.get("weir")),
             ]
         )
-        pages.append(result_page(dataset, own, of, model))
+        pages.append(_result_page(dataset, own, of, model))
     if not results:
         return (replace(sentences("no result of this folder claims a published score"), title=TITLE),)
     unclaimed = len({(check.folder, check.measure) for check in checks if check.published is None})
@@ -73,10 +75,13 @@ def reproduction_tables(
     return (first, *pages)
 
 
-def result_page(
+def _result_page(
     dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], model: str | None
 ) -> Table:
-    """The commands of a result, its scores beside the published ones, and what made it; cells: of a group several."""
+    """Return the commands of a result, its scores beside the published ones, and the records that made it.
+
+    cells: one, or all members' of a group.
+    """
     lines: list[list[str | Cell]] = [["measure", "ours", "published", "difference", "verdict", "by"]]
     for check in checks:
         assert check.published is not None
@@ -105,11 +110,11 @@ def result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """The command that makes a result again, fetched collection and all; dataset: the group of which the cells are."""
+    """Return the words of the command that makes a result again, including the download of its collection."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else str(facts.get("collection") or cell.collection)
-    entry = catalogue.get(cell.collection) if cell.collection in catalogue.names() else None
+    entry = catalogue.get(cell.collection) if cell.collection in catalogue.collection_names() else None
     if cell.split != ("test" if entry is None else entry.split):
         place += f":{cell.split}"
     words = ["weir", "run", *(["--fetch"] if entry is not None else []), "-d", place, "-s", cell.system]
@@ -119,19 +124,18 @@ def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
     return [*words, *(["--drop-self"] if dropped else []), "-o", "results/"]
 
 
-def members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> list[ResultCell]:
-    """The cells of a system on the members of a group."""
+def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> list[ResultCell]:
     members = catalogue.group(group).members
     return [cell for cell in cells.values() if cell.dataset in members and cell.system == system]
 
 
 def when(made: Mapping[str, object]) -> str:
-    """The minute in which something was made, as its record says."""
+    """Return the recorded time to the minute, as "2025-01-31 12:00"."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Version, packages and machine of a record."""
+    """Return the version, packages and machine of a record, as text."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

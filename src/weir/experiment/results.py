@@ -1,9 +1,10 @@
-"""The finished cells of a results folder, read back with their scores and costs."""
+"""Finished cells of a results folder, with their scores and costs."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from weir.core.origin import Origin
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import counted, one_or_more
 from weir.core.scores import Note, Row, Scores
+from weir.core.short_names import run_titles, systems_called
 from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
-from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here
+from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here, without_documents
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.stage_store import run_file
 from weir.experiment.stages import (
@@ -27,21 +29,28 @@ from weir.experiment.stages import (
     SCORES,
     Record,
     Stage,
-    changes,
     flattened,
     read_record,
     record_of,
-    records_in,
-    rows_of,
+    setting_changes,
+    stored_rows,
 )
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.score_files import read_scores
 from weir.files.text_files import named_file
-from weir.models.verdicts import SCORED_KINDS
-from weir.stats.score_rows import depth_notes, group_row, row_notes, shallow_notes, unanswered_note
+from weir.services.answers import SCORED_KINDS
+from weir.stats.score_rows import (
+    depth_notes,
+    group_row,
+    row_notes,
+    shallow_notes,
+    unanswered_note,
+    wide_tie_notes,
+)
 from weir.systems.expression import parse_system, single_names
+from weir.systems.protocol import DEPTH
 
 # ----------
 # The order in which datasets and systems were requested, in <results>/grid.json, and the judgments that count.
@@ -54,19 +63,16 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """Datasets and systems by name, as they were asked for; () where nothing says so.
-
-    judgments: the fingerprint of those by which each split was last scored, by `split_mark`; by the dataset's name in
-    folders of 0.2.
-    """
+    """Requested datasets and systems in order, with the current judgments; empty if nothing is recorded."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
     judgments: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprint of the judgments that each split was last scored by, by `split_mark`; before 0.3 by dataset."""
 
     @staticmethod
     def read(root: Path) -> GridOrder:
-        """The order that a results folder keeps; none where it keeps none, or it is damaged."""
+        """Return the order of a results folder; empty if missing or damaged."""
         try:
             sealed = read_sealed(root / ORDER)
             judgments = {str(name): str(qrels) for name, qrels in sealed.get("judgments", {}).items()}
@@ -76,11 +82,11 @@ class GridOrder:
             return GridOrder()
 
     def counting(self, dataset: str, split: str, documents: object) -> str | None:
-        """The judgments of a split that were last asked for, None where that is not known."""
+        """Return the fingerprint of the current judgments of a split, None if unknown."""
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Where a cell stands: the places of its dataset and of its system, LAST for one that was not asked for."""
+        """Return the positions of a dataset and a system in the grid's order; LAST for one that was not requested."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -89,16 +95,16 @@ class GridOrder:
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
-    """What tells a split from others, of another collection of the same name too; documents: their fingerprint."""
+    """Return a unique name of a split; `documents` is their fingerprint."""
     return f"{dataset}:{split} {documents}"
 
 
 def keep_order(
     root: Path, datasets: Iterable[str], systems: Iterable[str], judgments: Mapping[str, str] | None = None
 ) -> None:
-    """Note what is asked for; what was asked for before stays in front. Raises StoreError where the disk refuses.
+    """Append requested datasets and systems to the recorded order; raises StoreError.
 
-    judgments: the fingerprint of those of each split by `split_mark`, which count from now on.
+    judgments: {split: fingerprint} of the judgments that count from now on, see `split_mark`.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
@@ -121,80 +127,110 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path) -> Path:
-    """The file of a cell's rankings, which may be missing; raises FormatError for a pipe or a link to elsewhere."""
+    """Return the path of a cell's rankings, which may not exist; raises FormatError for a pipe or an outside link."""
     path = run_file(folder)
     return named_file(folder, path.name, path, "its rankings, in its own folder")
 
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A system on a collection, done and written.
-
-    queries: how many are judged; rows: its means, none where nobody judged; settings:
-    every setting of the records as (dotted name, text); ranked, scored: the records of the rankings and of each set of
-    scores; label: the system's name, with its key where another cell of the collection bears the same one; superseded:
-    how many other judgments the same rankings were scored by, whose scores no longer count; outdated: whether its own
-    judgments are others than those that count in its folder; unit: what its dataset counts as in a mean over datasets,
-    "" for the collection.
-    """
+    """A finished cell: a system on a collection, with its records."""
 
     folder: Path
     dataset: str
     split: str
     system: str
     queries: int
+    """Number of judged queries."""
     rows: tuple[Row, ...]
+    """Means by measure; () for a collection without judgments."""
     settings: tuple[tuple[str, str], ...]
+    """All settings of the records as (dotted name, text)."""
     ranked: Record
+    """Record of the rankings."""
     scored: tuple[tuple[Path, Record], ...]
+    """Path and record of each set of scores by the same judgments, latest last."""
+    stages: tuple[tuple[Path, Record], ...] = ()
+    """Folder and record of each stage that made its rankings, inputs first, the rankings last."""
     label: str = ""
+    """The system's name, and what differs if several cells of the collection share it."""
+    title: str = ""
+    """Label as readers are shown it (`Row.called`); "" if equal."""
     superseded: int = 0
+    """Number of other judgments by which the same rankings were scored."""
     outdated: bool = False
+    """True if scored by other judgments than the current ones of its split."""
     unit: str = ""
+    """Name of its dataset in a mean over datasets; "" for `collection`."""
+
+    @property
+    def called(self) -> str:
+        """Name of the system in notes and tables."""
+        return self.title or self.label or self.system
 
     @property
     def run(self) -> Path:
-        """The file of its rankings, which may be missing; raises FormatError for a pipe or a link to elsewhere."""
+        """Path of its rankings; raises as `rankings_file`."""
         return rankings_file(self.folder)
 
     @property
     def collection(self) -> str:
-        """The name of its collection, which its dataset is too but where `by_split` tells splits apart."""
+        """Recorded name of its collection, which `dataset` may extend."""
         return str(self.scored[-1][1].facts["dataset"])
 
     @property
     def origin(self) -> Origin:
-        """Of what its scores are."""
+        """Origin of its scores: judgments, collection, split, system and depth."""
         return Origin(
             digest=self.judgments,
             collection=self.unit or self.collection,
             split=self.split,
             system=self.label or self.system,
-            depth=self.depth,
+            depth=self.longest,
         )
 
     @property
     def judgments(self) -> str:
-        """The fingerprint of the judgments it was scored by."""
+        """Fingerprint of the judgments by which it was scored."""
         return str(self.scored[-1][1].declared["qrels"])
 
     @property
     def depth(self) -> int:
-        """k: how many documents each query was answered with at most."""
+        """k, the most documents returned for a query."""
         return int(self.ranked.declared["k"])
 
+    @property
+    def grades(self) -> dict[float, int]:
+        """{grade: judgments of the split}; {} if the record does not tell. Raises FormatError."""
+        with as_weir_writes_it(self.folder):
+            grades = self.scored[-1][1].facts.get("grades", {})
+            return {float(grade): int(number) for grade, number in grades.items()}
+
+    @property
+    def documents(self) -> int | None:
+        """Number of documents of its collection; None without a record of it. Raises FormatError."""
+        with as_weir_writes_it(self.folder):
+            documents = self.scored[-1][1].facts.get("documents")
+            indexed = [
+                r.facts["documents"] for _, r in self.stages if r.kind == "index"
+            ]  # in a record before 0.3
+            return documents or max(indexed, default=0) or None
+
+    @property
+    def longest(self) -> int:
+        """Length of its longest ranking; `depth` if the record does not tell, as before 0.3."""
+        return int(self.scored[-1][1].facts.get("longest") or self.depth)
+
     def mean(self, measure: str) -> float | None:
-        """The stored mean of a measure, None where it was not computed."""
+        """Return the stored mean of a measure, None if it was not computed."""
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """The rows under the cell's label."""
-        label = self.label or self.system
-        mark = label.removeprefix(self.system)
-        return [replace(row, system=label, title=row.title and row.title + mark) for row in self.rows]
+        """Return the rows with the cell's label as system."""
+        return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
-        """The per-query scores of all measures; raises StoreError where a file is not as it was written."""
+        """Return the scores of all measures by query; raises StoreError if a file changed."""
         parts = []
         for path, record in self.scored:
             values = path.with_suffix(".jsonl")
@@ -204,7 +240,7 @@ class ResultCell:
                 )
             record.verify(self.folder)
             parts.append(read_scores(values))
-            lost = [row.measure for row in rows_of(record) if row.measure not in parts[-1].measures]
+            lost = [row.measure for row in stored_rows(record) if row.measure not in parts[-1].measures]
             if lost:
                 raise StoreError(f"{path}: the row of {lost[0]} has no values in {values.name}")
         first = parts[0]
@@ -224,35 +260,41 @@ class ResultCell:
         return replace(
             scores,
             judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
-            remarks=(note,) * bool(missing),
+            remarks=tuple(
+                dict.fromkeys([*[note] * bool(missing), *wide_tie_notes(self.rows), *said_of(self)])
+            ),
             origin=self.origin,
         )
 
 
 def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
-    """The measures that both cells have, in the order of the first."""
+    """Return the measures of both cells in the order of the first."""
     theirs = {row.measure for row in second.rows}
     return [row.measure for row in first.rows if row.measure in theirs]
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """What tables call a system whose settings file names it, by the label of its cell."""
-    return {row.system: row.title for cell in cells for row in cell.named_rows() if row.title}
+    """Return {label: title} of the systems that have a title."""
+    return {cell.label: cell.title for cell in cells if cell.title}
 
 
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
-    """The cells of these systems; all where none is named.
+    """Return the cells of these systems; all if none is named.
 
-    A system goes by its name or its label, else by any text that prints as its name, a grid too, and by the beginning
-    of its name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for
-    a beginning of several.
+    A system is named as in `systems_called`, by equivalent text, a grid in braces, or a unique prefix. Raises
+    UnknownName, BadValue for a text that fits several.
     """
     if not systems:
         return list(cells)
-    names = {name for cell in cells for name in (cell.system, cell.label)}
+    titles = {cell.system: "" for cell in cells} | {cell.label: cell.title for cell in cells}
+    names = set(titles)
     chosen: set[str] = set()
     for text in systems:
-        exact = {text} & names
+        exact = systems_called(text, titles)
+        if len(exact) > 1:
+            raise BadValue(
+                f"{text} is the name of {len(exact)} systems: {', '.join(sorted(exact))}; name one"
+            )
         if not exact:
             with suppress(WeirError):  # this machine may not know the system
                 exact = {str(parse_system(one)) for one in single_names(text)} & names
@@ -270,10 +312,12 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
 def chosen_cells(
     cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
 ) -> list[ResultCell]:
-    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
+    """Return the cells of these datasets and systems, renamed as in `by_split`.
 
-    They are named as `by_split` has it. A dataset goes by its name or with the split behind it, as in scifact:dev.
-    Raises UnknownName for one that no cell is of, and as `of_systems`.
+    datasets: these datasets alone, by default all; a group means its members, NAME:SPLIT one split.
+    systems: these systems alone; by default all.
+
+    Raises UnknownName for a dataset without cells, and as `of_systems`.
     """
     cells = by_split(cells)
     if datasets:
@@ -291,17 +335,17 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """The cells, each dataset named so that it is one, as `dataset_names` has it; a dataset's stand together."""
+    """Return the cells, grouped by dataset, with datasets renamed as in `dataset_names`."""
     called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
     places = list(dict.fromkeys(cell.dataset for cell in called))
     return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
 
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
-    """Of each cell the names of its dataset and its collection, such that each is one.
+    """Return unique names of each cell's dataset and collection.
 
-    A dataset is called as scifact:dev where there are several splits of a collection. Several collections of one name
-    are told apart by a hash of their documents, as in kb [1a2b3c], or of their queries.
+    Adds the split, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if collections
+    share a name.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -327,7 +371,7 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """The cells, datasets named as their collections whatever the splits, as records name them."""
+    """Return the cells with datasets named as in the records."""
     return _labelled([_called(cell, cell.collection) for cell in cells])
 
 
@@ -338,16 +382,16 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """The finished cell in a folder such as results/scifact/bm25-fa19b4d424.
+    """Return the finished cell in a folder such as results/scifact/bm25-fa19b4d424.
 
-    Raises FormatError for a folder that is none, or one that is not finished.
+    Raises FormatError without one, BadValue for several.
     """
     folder = path_of(folder)
     if not folder.is_dir():
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
-    cells = [cell for cell in _cells_in(folder) if cell.rows]
+    cells = [cell for cell in cells_in(folder) if cell.rows]
     if cells:
-        return _counting(cells, GridOrder.read(folder.parent.parent))
+        return _labelled([_counting(cells, GridOrder.read(folder.parent.parent))])[0]
     if (folder / OLD).exists():
         raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
     if (folder / RECORD).exists() or run_file(folder).exists():
@@ -363,9 +407,9 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The run files of a folder: of a cell its own, of results on one collection those of each system.
+    """Return the run file of a cell, or of each system in the results on one collection.
 
-    Raises FormatError for a folder without results, BadValue for several collections or splits.
+    Raises FormatError without results, BadValue for several collections or splits.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
         return [rankings_file(folder)]
@@ -377,8 +421,8 @@ def runs_in(folder: Path) -> list[Path]:
     return [cell.run for cell in largest_k(cells)[0]]
 
 
-def refuse_collections_apart(runs: Sequence[Path]) -> None:
-    """Raise BadValue for run files of cells of two collections: their records name other documents and queries."""
+def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
+    """Raise BadValue if records of run files name different documents and queries, or others than `dataset`."""
     first: tuple[Path, object, object] | None = None
     for run in runs:
         record = record_of(run.parent)
@@ -388,10 +432,16 @@ def refuse_collections_apart(runs: Sequence[Path]) -> None:
             if documents != first[1] and queries != first[2]:
                 what = "are rankings of two collections: other documents and other queries"
                 raise BadValue(f"{first[0].parent} and {run.parent} {what}")
+            if dataset is not None and dataset.layout.qrels and queries != dataset.queries_fingerprint:
+                known = dataset.layout.documents is not None
+                if known and documents != dataset.corpus.fingerprint:
+                    what = (
+                        f"is a ranking of another collection than {dataset.name}: other documents and queries"
+                    )
+                    raise BadValue(f"{run.parent} {what}; name its own")
 
 
 def _cells_of(folder: Path) -> list[ResultCell]:
-    """The finished cells of a results folder, or of one collection in it; raises FormatError for another folder."""
     inner = not any(folder.glob(f"*/*/{SCORES}")) and any(folder.glob(f"*/{SCORES}"))
     place = folder.resolve()
     cells = finished_cells(place.parent if inner else folder, unjudged=True)
@@ -399,8 +449,8 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """The finished cell that these rows are of, with them alone; raises StoreError where it is there no more."""
-    alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
+    """Return the finished cell with these rows; raises StoreError if it is gone."""
+    alike = (cell for cell in cells_in(folder) if bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
@@ -408,28 +458,61 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Every finished cell of a results folder, datasets and systems in the order in which each was first asked for.
+    """Return every finished cell of a results folder in the order of requests, then by time.
 
-    Those of which that is not known come last, as they finished. unjudged: whether cells of collections that nobody has
-    judged, which have no scores, are among them. Raises FormatError where there is none.
+    unjudged: include collections without judgments.
+
+    Raises FormatError if there is no cell.
     """
     root = path_of(root)
-    folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
+    return _finished(root, _by_folder(root), unjudged)
+
+
+def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
+    """Return (cells of `finished_cells`, a sentence for each collection with rankings that no judgments have
+    scored).
+
+    datasets: of the sentences, () for all.
+    """
+    groups = _by_folder(root)
+    cells = _finished(root, groups)
+    scored = {(cell.dataset, cell.system) for cell in cells}
+    lacking: dict[str, list[str]] = {}
+    for group in groups:
+        for cell in () if any(one.rows for one in group) else group:
+            if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
+                lacking.setdefault(cell.dataset, []).append(cell.system)
+    remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
+    return cells, [
+        f"{name}: rankings without scores of {', '.join(run_titles(of).values())}: {remedy}"
+        for name, of in lacking.items()
+    ]
+
+
+def _by_folder(root: Path) -> list[list[ResultCell]]:
+    """Return all cells of a results folder, grouped by folder of rankings, with a cell for each judgments."""
+    files: dict[Path, list[Path]] = {}
+    for path in sorted(root.glob(f"*/*/{SCORES}")):
+        files.setdefault(path.parent, []).append(path)
+    records: dict[Path, Record | None] = {}
+    groups = [cells_in(folder, paths, records) for folder, paths in sorted(files.items())]
+    return [group for group in groups if group]
+
+
+def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool = False) -> list[ResultCell]:
     order = GridOrder.read(root)
-    by_folder = [list(_cells_in(folder)) for folder in folders]
-    scored = {cell.dataset for group in by_folder for cell in group if cell.rows}
+    scored = {cell.dataset for group in groups for cell in group if cell.rows}
 
     def counts(cell: ResultCell) -> bool:
-        """Whether it has scores, or it is of a collection that had no judgments when it was last asked for."""
         if cell.rows:
             return True
         last = _asked(cell, order)
         return unjudged and (cell.dataset not in scored or last == cell.judgments)
 
-    kept = [[cell for cell in group if counts(cell)] for group in by_folder]
+    kept = [[cell for cell in group if counts(cell)] for group in groups]
     cells = _marked_outdated([_counting(group, order) for group in kept if group], order)
     if not cells:
-        if any(by_folder):
+        if groups:
             remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
             raise FormatError(root, "rankings of collections without judgments alone", remedy)
         if not root.is_dir():
@@ -454,7 +537,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
 
 
 def damaged_records(root: Path) -> list[str]:
-    """What is wrong with the records of a results folder that cannot be read, in sentences."""
+    """Return a sentence on each record of a results folder that cannot be read."""
     problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         for path in sorted(root.glob(pattern)):
@@ -465,32 +548,16 @@ def damaged_records(root: Path) -> list[str]:
     return problems
 
 
-def systems_without_scores(
-    root: Path, cells: Sequence[ResultCell], datasets: Sequence[str] = ()
-) -> list[str]:
-    """Sentences on systems whose rankings stand in a results folder, and that no judgments have scored.
-
-    cells: those of the folder that have scores; datasets: the collections that are looked at, by default all.
-    """
-    scored = {(cell.dataset, cell.system) for cell in cells}
-    lacking: dict[str, list[str]] = {}
-    for folder in sorted(path.parent for path in root.glob(f"*/*/{RECORD}")):
-        if next(folder.glob(SCORES), None) is not None and next(folder.glob(f"{SCORES}l"), None) is None:
-            for cell in _cells_in(folder):
-                if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
-                    lacking.setdefault(cell.dataset, []).append(cell.system)
-    remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
-    return [f"{name}: rankings without scores of {', '.join(of)}: {remedy}" for name, of in lacking.items()]
-
-
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
+    """Return the collection of a cell: the given one, else the recorded or the catalogue's if it has the
+    measured fingerprint.
 
-    But for a given one it must be what was measured: its fingerprint is compared. Nothing is asked of the network; None
-    where it is not here. Raises what `load` raises for a given one.
+    None if neither has it; nothing is downloaded. Raises as `load` for a given collection.
     """
     if collection is not None:
-        return collection if isinstance(collection, Dataset) else judged_or_not(load(collection, cell.split))
+        if isinstance(collection, Dataset):
+            return collection
+        return without_documents(judged_or_not(load(collection, cell.split)))
     measured = dict(cell.settings).get("fingerprint")
     for where in filter(None, dict.fromkeys((recorded_place(cell), cell.collection))):
         try:
@@ -503,15 +570,14 @@ def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None)
 
 
 def recorded_place(cell: ResultCell) -> str:
-    """Where the collection of a cell was when it was measured: a name of the catalogue, a path or a reference."""
+    """Return the name, path or reference of a cell's collection, as recorded; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("collection", ""))
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None.
+    """Return a cell's collection from its recorded place; None unless it is there with the same judgments.
 
-    Its record, which may be somebody else's, says where it is. fetch: whether it may be brought here, else nothing is
-    asked of the network and nothing is written.
+    fetch: allow its download; otherwise nothing is written.
     """
     where = recorded_place(cell)
     if not where:
@@ -530,10 +596,11 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """(the cells, each with the collection whose column `by` may be, a sentence on each collection left out).
+    """Return ((cell, collection) pairs, sentences on cells left out); collections are loaded if `by` is a
+    column.
 
-    Where `by` is a column, cells of collections that are not here are left out, unless none is; collections: see
-    `collection_places`; fetch: as `cell_collection` takes it. Raises as `collection_places` and `load`.
+    Leaves out cells whose collection is missing here, unless all are. Raises as `collection_places` and
+    `load`.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -552,17 +619,17 @@ def with_collections(
 
 
 def elsewhere(cell: ResultCell) -> str:
-    """Why the collection of a cell is not read, and what to do."""
+    """Return why a cell's collection was not read, with the remedy."""
     return (
         f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
-        f"say where it lies now with --collection {cell.collection}=PATH"
+        f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
     )
 
 
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """The collection of a cell from its place, see `collection_places`, where it has one; else as `cell_collection`."""
+    """Return a cell's collection from `places`, else as `cell_collection`."""
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -572,10 +639,11 @@ def collection_of_cell(
 def collection_places(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset]
 ) -> dict[str, str | Path | Dataset]:
-    """Where collections of some cells lie now, by their names there.
+    """Return {recorded name: current place} of collections.
 
-    collections: each as NAME=PATH or, where that leaves no doubt, as a path, a name or itself. Raises UnknownName for
-    a name that is none of theirs, BadValue where doubt is left, and the WeirErrors of loading.
+    collections: NAME=PATH, or just PATH if unambiguous.
+
+    Raises UnknownName, BadValue for an ambiguous one, and the WeirErrors of loading.
     """
     names = list(dict.fromkeys(cell.collection for cell in cells))
     places: dict[str, str | Path | Dataset] = {}
@@ -589,7 +657,7 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """(the name in NAME=PATH, "" for what is no such text; the path, or what was given)."""
+    """Return (NAME, PATH) of NAME=PATH; ("", argument) for an existing path or another argument."""
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -597,10 +665,7 @@ def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dat
 
 
 def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str:
-    """The name of a collection among these cells: its own name, else by its content, documents or judgments.
-
-    Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
-    """
+    # The only recorded name, else its own name, else that with equal content, documents or judgments.
     names, splits = sorted({cell.collection for cell in cells}), {cell.split for cell in cells}
     if len(names) == 1:
         return names[0]
@@ -622,68 +687,93 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
         if len(alike) == 1:
             return alike.pop()
     raise BadValue(
-        f"--collection {place} is none of {', '.join(names)} by its name, documents or judgments; say which, as in "
-        f"--collection {names[0]}={place}"
+        f"the collection {place} is none of {', '.join(names)} by its name, documents or judgments; say which, as in "
+        f"`collection={ {names[0]: str(place)} }`"
     )
 
 
-def _cells_in(folder: Path) -> Iterator[ResultCell]:
-    """The finished cells of a folder of rankings: one for each set of judgments they were scored by."""
-    try:
-        ranked = read_record(folder / RECORD)
-    except StoreError:
-        return
+def cells_in(
+    folder: Path, scores: Sequence[Path] | None = None, records: dict[Path, Record | None] | None = None
+) -> list[ResultCell]:
+    """Return the cells of the rankings in a folder, one for each judgments that scored them; [] without any.
+
+    scores: paths of its records of scores, by default all in the folder.
+    records: {folder: record of a stage} read so far; more are added.
+
+    Raises FormatError for records of another layout.
+    """
+    records = {} if records is None else records
+    stages = tuple(_stages(folder, records, set()))
+    if not stages:
+        return []
+    ranked = stages[-1][1]
     by_qrels: dict[str, list[tuple[Path, Record]]] = {}
-    for path, record in records_in(folder, SCORES):
-        if record.declared.get("run") == ranked.stage.key:
+    for path in sorted(folder.glob(SCORES)) if scores is None else scores:
+        record = record_of(folder, path.name)
+        if record is not None and record.declared.get("run") == ranked.stage.key:
             qrels, measures, interval = (record.declared.get(n) for n in ("qrels", "measures", "interval"))
             if not (isinstance(qrels, str) and isinstance(measures, dict) and isinstance(interval, dict)):
                 raise FormatError(path, "another layout", "a record of weir run")
-            by_qrels.setdefault(str(record.declared["qrels"]), []).append((path, record))
-    for scored in by_qrels.values():
-        scored.sort(key=lambda one: str(one[1].made.get("when")))
-        last = scored[-1][1]
-        try:
-            rows = {
-                row.measure: row for _, record in scored for row in rows_of(record)
-            }  # the last made counts
-            about = {name: last.facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
-            about |= {"system": ranked.declared["system"], "k": last.facts["k"]}
-            environment_made = {name: value for name, value in ranked.made.items() if name != "when"}
-            environment = environment_made | {"interval": last.declared["interval"]}
-            cell = ResultCell(
-                folder,
-                str(last.facts["dataset"]),
-                str(last.facts["split"]),
-                last.name,
-                int(last.facts["queries"]),
-                tuple(rows.values()),
-                tuple(flattened("", about | {"environment": environment})),
-                ranked,
-                tuple(scored),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
-        yield cell
+            by_qrels.setdefault(qrels, []).append((path, record))
+    return [_cell(folder, ranked, scored, stages) for scored in by_qrels.values()]
+
+
+def _stages(
+    folder: Path, records: dict[Path, Record | None], visited: set[Path]
+) -> Iterator[tuple[Path, Record]]:
+    """Yield (folder, record) of the inputs of a stage, each once, then its own; without unreadable records."""
+    visited.add(folder)
+    if folder not in records:
+        records[folder] = record_of(folder)
+    record = records[folder]
+    if record is not None:
+        collection = folder.parent.parent if record.kind == "index" else folder.parent
+        for _, name in record.inputs:
+            inner = Path(os.path.normpath(collection / name))
+            if inner not in visited:
+                yield from _stages(inner, records, visited)
+        yield folder, record
+
+
+def _cell(
+    folder: Path, ranked: Record, scored: list[tuple[Path, Record]], stages: tuple[tuple[Path, Record], ...]
+) -> ResultCell:
+    scored.sort(key=lambda one: str(one[1].made.get("when")))
+    last = scored[-1][1]
+    with as_weir_writes_it(folder):
+        rows = {
+            row.measure: row for _, record in scored for row in stored_rows(record)
+        }  # the last made counts
+        about = {name: last.facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
+        about |= {"system": ranked.declared["system"], "k": last.facts["k"]}
+        environment_made = {name: value for name, value in ranked.made.items() if name != "when"}
+        environment = environment_made | {"interval": last.declared["interval"]}
+        return ResultCell(
+            folder,
+            str(last.facts["dataset"]),
+            str(last.facts["split"]),
+            last.name,
+            int(last.facts["queries"]),
+            tuple(rows.values()),
+            tuple(flattened("", about | {"environment": environment})),
+            ranked,
+            tuple(scored),
+            stages,
+        )
 
 
 def _asked(cell: ResultCell, order: GridOrder) -> str | None:
-    """The judgments of its split that were last asked for."""
     return order.counting(cell.dataset, cell.split, answered_texts(cell)[0])
 
 
 def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
-    """The cell of one folder whose judgments count: those last asked for, else those it was last scored by."""
     counting = _asked(cells[0], order)
     last = max(cells, key=lambda cell: (cell.judgments == counting, str(cell.scored[-1][1].made.get("when"))))
     return replace(last, superseded=len(cells) - 1)
 
 
 def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
-    """The cells, marked where they were scored by other judgments than those of their collection and split that count.
-
-    These are the ones last asked for, or, where no cell was scored by them, those of the cell scored last.
-    """
+    # The current judgments of a split are the last requested, or, if no cell was scored by them, the last used.
     last: dict[tuple[object, ...], tuple[bool, str, str]] = {}
     for cell in cells:
         asked, when = (
@@ -699,10 +789,7 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """(the cells that were scored by the judgments that count, a sentence on each that is left out).
-
-    Scores by different judgments do not compare.
-    """
+    """Return (cells scored by the current judgments, a sentence on each cell left out)."""
     outdated = [cell for cell in cells if cell.outdated]
     remedy = "left out; the same weir run scores it again"
     current = [cell for cell in cells if not cell.outdated] if outdated else list(cells)
@@ -710,16 +797,14 @@ def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[s
 
 
 def _outdated_sentence(cell: ResultCell) -> str:
-    name = cell.label or cell.system
-    return f"{name} on {cell.dataset} was scored by other judgments than the last ones asked for, and does not compare"
+    where = f"{cell.called} on {cell.dataset}"
+    return f"{where} was scored by other judgments than the last ones asked for, and does not compare"
 
 
 def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
-    """The cells with names that are their own: what differs under one name is told, key or engine.
-
-    Of cells that differ in k alone the deepest bears the name, and the others their k.
-    """
-    groups, labelled = _of_one_name(cells), []
+    groups, labelled = _of_one_name(cells), list[ResultCell]()
+    titles = run_titles(list(dict.fromkeys(cell.system for cell in cells)))
+    titles |= {cell.system: row.title for cell in cells for row in cell.rows if row.title}
     for cell in cells:
         group = groups[cell.dataset, cell.system]
         if _differ_in_depth(group):
@@ -728,17 +813,16 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
             marks = [_marks(one) for one in group]
             varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
             mark_texts = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
-        labelled.append(
-            replace(cell, label=f"{cell.system} #{' '.join(mark_texts)}" if mark_texts else cell.system)
-        )
-    return labelled
+        end = f" #{' '.join(mark_texts)}" if mark_texts else ""
+        title = titles[cell.system] + end if titles[cell.system] != cell.system else ""
+        labelled.append(replace(cell, label=cell.system + end, title=title))
+    shared = {(one.called, one.label) for one in labelled}
+    times = Counter(called for called, _ in shared)
+    return [replace(one, title="") if times[one.called] > 1 else one for one in labelled]
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """(the cells without those that differ from a deeper one in k alone, a sentence for each dataset and system left).
-
-    A system is compared with others once, by its longest rankings.
-    """
+    """Return (cells without any that differs from a deeper one in k alone, a sentence for each left out)."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -746,7 +830,7 @@ def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]
             depths = " and ".join(str(k) for k in sorted({one.depth for one in group if one is not best}))
             largest = [one for one in largest if one is best or one not in group]
             sentences.append(
-                f"{best.system} on {best.dataset} is compared with k={best.depth} alone, not {depths}"
+                f"{best.called} on {best.dataset} is compared with k={best.depth} alone, not {depths}"
             )
     return _labelled(largest), sentences
 
@@ -759,13 +843,11 @@ def _of_one_name(cells: Sequence[ResultCell]) -> dict[tuple[str, str], list[Resu
 
 
 def _differ_in_depth(group: Sequence[ResultCell]) -> bool:
-    """Whether rankings of one system and collection differ in nothing but k."""
     first = group[0].ranked.stage
-    return {name for one in group[1:] for name, *_ in changes(first, one.ranked.stage)} == {"k"}
+    return {name for one in group[1:] for name, *_ in setting_changes(first, one.ranked.stage)} == {"k"}
 
 
 def _marks(cell: ResultCell) -> tuple[str, str]:
-    """What tells cells of one system and collection apart: key, engines."""
     return cell.ranked.stage.key, "+".join(str(engine) for engine in cell.ranked.engines)
 
 
@@ -773,36 +855,19 @@ def _marks(cell: ResultCell) -> tuple[str, str]:
 # The cost of a cell, summed over its stages.
 
 
-def stages_of(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
-    """(folder, record) of every stage behind a cell, each once, the cell's own rankings last."""
-    visited: set[Path] = set()
-
-    def walk(folder: Path, record: Record) -> Iterator[tuple[Path, Record]]:
-        visited.add(folder)
-        collection = folder.parent.parent if record.kind == "index" else folder.parent
-        for _, name in record.inputs:
-            inner = Path(os.path.normpath(collection / name))
-            stage = None if inner in visited else record_of(inner)
-            if stage is not None:
-                yield from walk(inner, stage)
-        yield folder, record
-
-    return walk(cell.folder, cell.ranked)
-
-
 @contextmanager
-def as_weir_writes_it(cell: ResultCell) -> Iterator[None]:
-    """Raise FormatError where an entry of a cell's records, which may be somebody else's, is another value."""
+def as_weir_writes_it(folder: Path) -> Iterator[None]:
+    """Within the block, raise FormatError for an unexpected type in a cell's records."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
+        raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Seconds, bytes and documents of all indexes behind a cell; empty where it has none. Raises FormatError."""
-    with as_weir_writes_it(cell):
-        records = [record for _, record in stages_of(cell) if record.kind == "index"]
+    """Return the summed seconds, bytes and documents of a cell's indexes; {} without one. Raises FormatError."""
+    with as_weir_writes_it(cell.folder):
+        records = [record for _, record in cell.stages if record.kind == "index"]
         if not records:
             return {}
         costs = _summed(records)
@@ -813,12 +878,12 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError.
+    """Return the summed cost of a cell's rankings, with the facts of its own record; raises FormatError.
 
-    Where the rankings of a file are among them nobody measured the time: no "seconds", "peak_mb", "single_query_ms".
+    For rankings read from a file, "seconds" and "peak_mb" are None and "single_query_ms" is empty.
     """
-    with as_weir_writes_it(cell):
-        records = [record for _, record in stages_of(cell) if record.kind == "run"]
+    with as_weir_writes_it(cell.folder):
+        records = [record for _, record in cell.stages if record.kind == "run"]
         # Rankings without self-matches are those of the stage before them, which was searched.
         searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
         services = [use for record in records for use in record.facts.get("services", [])]
@@ -830,68 +895,90 @@ def search_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def _measured(record: Record) -> bool:
-    """Whether rankings were searched; records before 0.3 do not say it but for the system that they declare."""
+    # Records before 0.3 tell only by the system that they declare.
     declared = record.declared.get("system")
     stored = isinstance(declared, Mapping) and declared.get("system") == "run"
     return record.facts.get("measured") is not False and not stored
 
 
 def whole_seconds(cell: ResultCell) -> float | None:
-    """Seconds of all stages behind a cell; None where nobody measured the time of one."""
-    records = [record for _, record in stages_of(cell)]
+    """Return the seconds of all stages of a cell, None if one was not measured."""
+    records = [record for _, record in cell.stages]
     return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Seconds in which the rankings of some cells were searched, each stage once; None where nobody measured any."""
+    """Return the seconds of searching for cells, each stage once; None if none was measured."""
     seconds: dict[Path, float] = {}
     for cell in cells:
-        with as_weir_writes_it(cell):
-            for folder, record in stages_of(cell):
+        with as_weir_writes_it(cell.folder):
+            for folder, record in cell.stages:
                 if record.kind == "run" and _measured(record):
                     seconds[folder] = float(record.cost.get("seconds") or 0)
     return sum(seconds.values()) if seconds else None
 
 
+def said_of(cell: ResultCell) -> list[Note]:
+    """Return the warnings given while a cell's rankings were made, and the note of `not_as_published`."""
+    with as_weir_writes_it(cell.folder):
+        warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
+    other = not_as_published(cell)
+    return list(dict.fromkeys([*[Note(other)] * bool(other), *warned]))
+
+
+def not_as_published(cell: ResultCell) -> str:
+    """Return how a cell's collection differs from the catalogue's, by recorded counts; "" if no score depends on it."""
+    name = catalogue.original(cell.collection)
+    if name not in catalogue.collection_names():
+        return ""
+    usual = catalogue.get(name).split == cell.split and bool(cell.rows)
+    differences = catalogue.other_counts(
+        name, cell.queries if usual else None, cell.documents, cell.grades if usual else None
+    )
+    decisive = tuple(one for one in differences if catalogue.changes_scores(one[0]))
+    return catalogue.not_as_published(cell.collection, decisive) if decisive else ""
+
+
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """A sentence on each re-ranker behind some cells that left documents of its first stage unscored, once for each
-    collection."""
+    """Return a sentence for each collection and re-ranker with unscored candidates.
+
+    Nothing is said of a search that is re-ranked to another depth than the usual, which somebody asked for.
+    """
     sentences: dict[str, None] = {}
     for cell in cells:
-        with as_weir_writes_it(cell):
-            for _, record in stages_of(cell):
-                reranked = record.facts.get("reranked", {})
-                if reranked.get("unscored"):
+        with as_weir_writes_it(cell.folder):
+            for _, record in cell.stages:
+                reranked, system = record.facts.get("reranked", {}), record.declared.get("system", {})
+                depth = system.get("reranker", {}).get("depth", DEPTH)
+                named = "candidates" not in system and depth != DEPTH
+                if reranked.get("unscored") and not named:
                     note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
                     sentences[f"{cell.dataset}: {note}"] = None
     return list(sentences)
 
 
 PARSE_FAILURES = 0.01
-"""Share of a model's answers without a verdict above which it is said."""
+"""Share of unreadable answers of a language model above which a note is given."""
 
 
-def unread_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """A sentence on each cell whose language model gave more than PARSE_FAILURES of answers that cannot be read."""
+def _unread_notes(cells: Sequence[ResultCell]) -> list[str]:
     sentences: dict[str, None] = {}
     for cell in cells:
         for use in search_cost(cell)["services"]:
-            with as_weir_writes_it(cell):
+            with as_weir_writes_it(cell.folder):
                 verdicts = {str(kind): int(n) for kind, n in use.get("verdicts", {}).items()}
             total, read = sum(verdicts.values()), sum(verdicts.get(kind, 0) for kind in SCORED_KINDS)
             if total - read > PARSE_FAILURES * total:
                 kinds = ", ".join(f"{n:,} {kind}" for kind, n in verdicts.items() if kind not in SCORED_KINDS)
                 answers = f"{total - read:,} of {total:,} answers of a language model have no whole verdict ({kinds})"
-                sentences[
-                    f"{cell.dataset}, {cell.label or cell.system}: {answers}; weir study llm shows them"
-                ] = None
+                sentences[f"{cell.dataset}, {cell.called}: {answers}; weir study llm shows them"] = None
     return list(sentences)
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
-    """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
-    with as_weir_writes_it(cell):
-        reranked = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
+    """Return (candidates left unscored, candidates given) of the re-rankers in a cell."""
+    with as_weir_writes_it(cell.folder):
+        reranked = [record.facts.get("reranked", {}) for _, record in cell.stages]
         unscored, candidates = (
             sum(int(one.get(name, 0)) for one in reranked) for name in ("unscored", "candidates")
         )
@@ -899,12 +986,11 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """A sentence on a re-ranking that does not score all documents of its first stage."""
+    """Return a sentence on how many candidates a re-ranker left unscored; `bound` is put before the number."""
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, behind its depth"
 
 
 def _summed(records: list[Record]) -> dict[str, Any]:
-    """The costs of some stages together: times and requests add up, of memory the most counts."""
     costs: dict[str, Any] = {
         "seconds": sum(r.cost["seconds"] for r in records),
         "peak_mb": max(r.cost["peak_mb"] for r in records),
@@ -920,14 +1006,14 @@ def _summed(records: list[Record]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """The rows of cells under their labels, then those of whole groups of datasets."""
+    """Return the rows of cells under their labels, then the rows of complete groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """The rows of every group all of whose members are among these cells, to one depth, by system and measure.
+    """Return the means over each complete group with the same k, by system and measure.
 
-    cells: one for each dataset and system, so that a mean never mixes settings.
+    cells: one for each dataset and system.
     """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
@@ -947,22 +1033,31 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
             if len(parts) == len(group.members) and len({cell.depth for cell, _ in parts}) == 1:
                 scores = [values[id(cell)] for cell, _ in parts]
                 columns = [one.in_id_order(measure) for one in scores]
-                rows = [replace(row, system=system) for _, row in parts]
+                rows = [replace(row, system=system, title=cell.title) for cell, row in parts]
                 group_means.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
     return group_means
 
 
-def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
-    """What has to be said beside the scores of cells: mixed provenance, judgments that changed, shallow rankings,
-    unscored candidates, answers that cannot be read, queries not answered, documents not judged."""
-    rows = [row for cell in cells for row in cell.named_rows()]
+def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
+    """Return the notes to print with scores of cells, on their provenance, rankings and judgments.
+
+    measures: those that are shown, by default all of the cells.
+    """
+    scored = {row.measure for cell in cells for row in cell.rows}
+    shown = scored.intersection(measures) or scored
+    rows = [row for cell in cells for row in cell.named_rows() if row.measure in shown]
+    datasets, of_note = {cell.dataset for cell in cells}, dict[Note, dict[str, None]]()
+    for cell in cells:
+        for note in said_of(cell):
+            of_note.setdefault(note, {})[cell.dataset] = None
+    said = [note if len(of) == len(datasets) else note.about(", ".join(of)) for note, of in of_note.items()]
     unscored = list[Note]()
-    for said, others in (
+    for sentences_of, others in (
         (unscored_notes(cells), "re-rankings leave some"),
-        (unread_notes(cells), "cells have such"),
+        (_unread_notes(cells), "cells have such"),
     ):
-        if said:
-            first, *more = said
+        if sentences_of:
+            first, *more = sentences_of
             so_do = f"; {len(more)} more {others}" if more else ""
             unscored.append(Note(first + so_do, "; ".join(more)))
     changed = sum(cell.superseded > 0 for cell in cells)
@@ -970,22 +1065,30 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
     by_depth: dict[int, set[str]] = {}
     for cell in cells:
-        by_depth.setdefault(cell.depth, set()).update(row.measure for row in cell.rows)
+        by_depth.setdefault(cell.depth, set()).update(
+            row.measure for row in cell.rows if row.measure in shown
+        )
     shallow = [
         note if len(by_depth) == 1 else note.about(f"k={depth}")
         for depth, measures in sorted(by_depth.items())
         for note in shallow_notes(depth, measures)
     ]
+    made = [*map(Note, mixed_provenance(cells)), *judgments, *said]
+    return [*made, *shallow, *unequal_depths(cells, shown), *unscored, *row_notes(rows)]
+
+
+def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
+    """Return the note of `depth_notes` on each dataset whose systems answer to very different depths."""
     of_dataset: dict[str, dict[str, int]] = {}
     for cell in cells:
-        of_dataset.setdefault(cell.dataset, {})[cell.label or cell.system] = cell.depth
-    measures = list(dict.fromkeys(row.measure for row in rows))
-    deep = [note.about(dataset) for dataset, of in of_dataset.items() for note in depth_notes(of, measures)]
-    return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *deep, *unscored, *row_notes(rows)]
+        of_dataset.setdefault(cell.dataset, {})[cell.called] = cell.longest
+    names = set(measures)
+    shown = dict.fromkeys(row.measure for cell in cells for row in cell.rows if row.measure in names)
+    return [note.about(dataset) for dataset, of in of_dataset.items() for note in depth_notes(of, shown)]
 
 
 def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
-    """What in a table bears one name and was made otherwise, in sentences: by other algorithms, versions or data."""
+    """Return sentences on equal names with unequal algorithms, settings, k or collections."""
     numbers_by_name: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         numbers_of = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
@@ -993,7 +1096,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
             numbers_of |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
         for what, number in numbers_of.items():
             numbers_by_name.setdefault(what, {}).setdefault(str(number), []).append(
-                f"{cell.dataset} {cell.label}"
+                f"{cell.dataset} {cell.called}"
             )
     sentences = [
         f"{what} was made by different algorithms and does not compare: "
@@ -1003,7 +1106,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     ]
     depths: dict[str, dict[int, str]] = {}
     for cell in cells:
-        depths.setdefault(cell.label, {}).setdefault(cell.depth, cell.dataset)
+        depths.setdefault(cell.called, {}).setdefault(cell.depth, cell.dataset)
     sentences += [
         f"{name} answered with different k: {', '.join(f'{k} on {dataset}' for k, dataset in several.items())}"
         for name, several in depths.items()
@@ -1011,8 +1114,10 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     ]
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
-            names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)]
-            sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
+            names = [name for name, *_ in setting_changes(one.ranked.stage, other.ranked.stage)]
+            sentences.append(
+                f"{one.dataset}: {one.called} and {other.called} differ in {', '.join(names[:4])}"
+            )
     places: dict[str, dict[str, str]] = {}
     for cell in cells:
         if cell.unit not in ("", cell.collection):
@@ -1027,7 +1132,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """What identifies the documents and the queries of the rankings."""
+    """Return the fingerprints of the documents and the queries of the rankings."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
@@ -1037,25 +1142,24 @@ def answered_texts(cell: ResultCell) -> tuple[object, object]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made a cell: of each stage its whole record, and its folder as seen from that of the collection."""
+    """The complete records of the stages that made a cell."""
 
     dataset: str
     system: str
     stages: tuple[Mapping[str, Any], ...]
+    """With "folder" relative to the collection's."""
 
 
 def provenance_of(cell: ResultCell) -> Provenance:
-    """The stages behind a cell in the order they were made."""
+    """Return the stages of a cell in the order they were made."""
     stages = tuple(
         {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
-        for folder, record in (*stages_of(cell), *cell.scored)
+        for folder, record in (*cell.stages, *cell.scored)
     )
     return Provenance(cell.dataset, cell.label, stages)
 
 
-@result("provenance", Provenance)
-def provenance_tables(results: Sequence[Provenance]) -> tuple[Table, ...]:
-    """A paragraph for each cell: its stages in the order they were made, what was declared and what made them."""
+def _provenance_tables(results: Sequence[Provenance]) -> tuple[Table, ...]:
     tables = []
     for cell in results:
         lines = [f"{cell.dataset}  {cell.system}"]
@@ -1085,3 +1189,6 @@ def provenance_tables(results: Sequence[Provenance]) -> tuple[Table, ...]:
             ]
         tables.append(sentences(*lines))
     return tuple(tables)
+
+
+PROVENANCES = ResultKind("provenance", Provenance, _provenance_tables)

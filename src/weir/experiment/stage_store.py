@@ -1,4 +1,4 @@
-"""The stages of a collection on disk, found or made once under a lock."""
+"""Stages of a collection, found on disk or each made once under a lock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,17 +18,16 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, RankingWarning, WeirError
-from weir.experiment.shared_stages import SharedStages
+from weir.errors import BadValue, RankingWarning, WeirError, user_level
 from weir.experiment.stages import (
     RECORD,
     Making,
     Record,
     Stage,
     Stopwatch,
-    changes,
     current_environment,
     record_of,
+    setting_changes,
     slug,
     write_record,
 )
@@ -37,9 +36,11 @@ from weir.files.integrity import Checksum, checksums_of
 from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
 from weir.files.write import write_run
-from weir.registry import session_only, sessions
+from weir.registry import Registry, session_only, sessions
 from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, rankings
+from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import (
+    ANSWERS,
     IN_MEMORY,
     ApproximateSearcher,
     Composite,
@@ -54,42 +55,69 @@ from weir.systems.protocol import (
     ShareEncoder,
 )
 from weir.systems.restricted import restricted_search
+from weir.systems.warm import kernels_of, prepare
 
 # ----------
 # What a stage records besides rankings: warnings, times of single queries, losses, costs.
 
 
 LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
-"""Single queries that are timed, and the time after which no further one is."""
+"""Most queries that are timed singly, and seconds after which timing stops."""
 TIED_BEYOND_K = "tied beyond k"
-"""The fact of a run for how many queries the k-th score goes on beyond k; absent where the search did not see it."""
+"""Fact of a run: number of queries whose k-th score continues beyond k; absent if the search did not record it."""
 COMPARED_QUERIES = 100
 """Queries for which an approximate search is compared with the exact one."""
 
 
 @contextmanager
-def ranking_warnings() -> Iterator[list[str]]:
-    """Keep the texts of warnings about rankings; all warnings are given when the block ends."""
-    texts: list[str] = []
+def _ranking_warnings(told: set[str]) -> Iterator[list[str]]:
+    """Collect the texts of RankingWarnings; at the end, issue all warnings except RankingWarnings in `told`.
+
+    told: texts that were issued before, to which these are added.
+    """
+    texts, before = list[str](), set(told)  # warnings of a stage within this one are in `told` at the end
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always", RankingWarning)
         yield texts
     for warning in recorded:
-        if issubclass(warning.category, RankingWarning):
-            texts.append(str(warning.message))
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        ranking, text = issubclass(warning.category, RankingWarning), str(warning.message)
+        if not ranking:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        elif text not in before:  # such as of each batch of an encoder, on each collection
+            warnings.warn(warning.message, stacklevel=user_level())
+        if ranking:
+            before.add(text)
+            told.add(text)
+            texts.extend([text] * (text not in texts))
+
+
+CONSTANT_ROWS = 20
+"""Fewest answers for which constant scores are warned about."""
+
+
+def _warn_of_constant_scores(run: Run, depth: int) -> None:
+    first, last = run.ptr[:-1], run.ptr[1:] - 1
+    whole = depth > 1 and len(run.doc) >= CONSTANT_ROWS and (last - first + 1 == depth).all()
+    if whole and (run.score[first] == run.score[last]).all():
+        what = (
+            f"all documents of each of {len(run):,} rankings have one score, and stand by their identifiers"
+        )
+        warnings.warn(
+            RankingWarning(f"{run.name}: {what}; an encoder may give all texts the same vector, or zeros"),
+            stacklevel=user_level(),
+        )
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Hold back warnings about rankings: they are said of all queries together."""
+    """Suppress RankingWarnings within the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         yield
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Milliseconds of single queries, one after the other, each computed anew: p50, p95, p99 and the mean."""
+    """Return p50, p95, p99, mean (milliseconds) and number of single queries, timed without caches."""
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
     begun = time.perf_counter()
@@ -106,8 +134,8 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
     return percentiles | {"mean": float(np.mean(milliseconds)), "queries": float(len(milliseconds))}
 
 
-def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
-    """What an approximate search loses of the exact k best, over the first queries; nothing where it is exact."""
+def _approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
+    """Return the share of the exact k best that an approximate search loses on some queries; {} for an exact one."""
     some = queries.take(np.arange(min(COMPARED_QUERIES, len(queries))))
     if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
         return {}
@@ -119,8 +147,7 @@ def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str
     return {"lost": {"queries": len(some), "k": k, **share}}
 
 
-def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object]:
-    """The costs of a searcher as a record keeps them: an index's with the bytes of its folder, else a run's."""
+def _cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object]:
     if index_bytes is None:
         pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
         services = [use.facts() for use in costs.services]
@@ -146,35 +173,73 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
 T = TypeVar("T")
 
 Watch = Callable[[str, int, int], None]
-"""Called with (what is being done, how much is done, how much there is); a total of 0 marks a note."""
+"""Called with (activity, amount done, total); a total of 0 marks a note."""
 INDEXES, VECTORS = "indexes", ".vectors"
 Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
-"""Makes rankings: the run, the facts of its record, what it took."""
+"""Makes rankings; returns the run, the facts of its record, and the measurement."""
 OPENED_INDEXES, HELD_RUNS = 3, 4
-"""How many stay in memory: models and long rankings are large."""
+"""Most indexes and runs held in memory."""
+
+
+class StageSharing(Protocol):
+    """Stages in a store that machines share. All methods raise StoreError if the store cannot be reached."""
+
+    def try_out(self) -> None:
+        """Test access to the store by writing, reading and removing an object."""
+        ...
+
+    def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
+        """Download a stage; return False if the store lacks it or, after a note, has it damaged."""
+        ...
+
+    def has(self, stage: Stage, root: Path) -> bool:
+        """Return True if the shared store has this stage."""
+        ...
+
+    def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
+        """Upload a valid stage unless the store has it; the record, which makes it complete, is uploaded last."""
+        ...
+
+    def tell(self, stage: Stage, root: Path) -> None:
+        """Upload only the record of a stage whose files each machine makes."""
+        ...
+
+    def withdraw(self, stage: Stage, root: Path) -> None:
+        """Remove the records of a stage whose files are damaged."""
+        ...
+
+    def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
+        """Wait for the exclusive right to make a stage, and hold it in the block."""
+        ...
+
+
+STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", group="weir.stage_stores")
+"""Makers of shared stages from an address and the results folder."""
 
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """The stages of one collection: a Shelf below a folder of its own.
-
-    root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
-    the user names another; watch: told what is done; shared: the store that machines share; depths: see `depths_asked`.
-    What is opened or searched last stays in memory, so that systems that share it read it once.
-    """
+    """The stages of a collection, each made once; implements Shelf."""
 
     root: Path
+    """The folder <results>/<collection>."""
     store: Path
+    """Folder of indexes and shared rankings; `root` unless the user names another."""
     dataset: Dataset
     watch: Watch
     bench: Stopwatch = field(default_factory=Stopwatch)
     opened: dict[str, Searcher] = field(default_factory=dict)
+    """The last indexes used, for the systems that share them; `runs` likewise."""
     runs: dict[str, Run] = field(default_factory=dict)
-    shared: SharedStages | None = None
+    shared: StageSharing | None = None
+    """The store that machines share."""
     depths: Mapping[str, int] = field(default_factory=dict)
+    """From `depths_asked`."""
+    told: set[str] = field(default_factory=set)
+    """Warnings that were issued, shared by the collections of a grid, so that each is printed once."""
 
     def named(self, name: str) -> StageCache:
-        """The same cache, telling what is done under the name of a cell."""
+        """Return the cache with progress reported under the name of a cell."""
         watch = self.watch
 
         def watch_cell(stage: str, done: int, total: int) -> None:
@@ -183,12 +248,10 @@ class StageCache:
         return replace(self, watch=watch_cell)
 
     def release(self) -> None:
-        """Let go of what is in memory; it is read again where it is asked for."""
         self.opened.clear()
         self.runs.clear()
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """The part's index of a corpus, opened where its stage is sound, else built."""
         if isinstance(part, Composite):
             return indexed(part, corpus, replace(context, folder=None, shelf=self))
         stage = index_stage(part, corpus)
@@ -212,14 +275,16 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Whether the collection's documents are encoded, here or in the store that machines share."""
+        """Return True if a system's documents are encoded already, in this results folder or in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode a share of the documents into a folder in which whoever makes the index finds it."""
+        """Encode share (number from 0, number of shares) of the documents into the folder from which the
+        index is built.
+        """
         if self.encoded(part):
             return
         number, of = share
@@ -232,26 +297,26 @@ class StageCache:
         return self.store / VECTORS / f"{_vectors_of(stage).folder_name}-shares"
 
     def note(self, text: str) -> None:
-        """Hand a note to the progress, with a total of 0."""
+        """Show a note to the user through `watch`, without progress."""
         self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """A searcher whose rankings for all queries of the collection are stages too."""
+        """Return a searcher that stores its rankings for all queries of the collection as stages."""
         return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """The rankings of a system for all queries, self-matches still among them."""
+        """Return the stage of a system's rankings for all queries, before self-matches are removed."""
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """What is searched and for what, with the metadata that a system reads."""
+        """Return all inputs that decide a system's search, such as the queries' metadata that it reads."""
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
-        """What is searched and for what."""
+        """The declared inputs of any search: documents, queries, restrictions."""
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -260,15 +325,12 @@ class StageCache:
             declared["candidates"] = str(algorithm("candidates"))
         return declared
 
-    def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
-        """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
+    def read_or_search(self, part: Retriever, k: int) -> tuple[Path, Run]:
+        """Return (folder, run) of a system's rankings, read if their stage is valid, else searched."""
         return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """The run of a stage, read where it is sound, else made by `search`.
-
-        It is kept below `root`, or with the results where it is of this session alone.
-        """
+        """Return (folder, run) of a stage, read if valid, else made by `search`."""
         root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
@@ -288,12 +350,8 @@ class StageCache:
         root: Path,
         opened: Callable[[], T | None],
         made: Callable[[], T],
-        shared: SharedStages | None,
+        shared: StageSharing | None,
     ) -> T:
-        """What `opened` finds of a stage, else what comes from `shared`, else what `made` makes of it.
-
-        Of several processes, and of all machines that share stages, one makes it at a time.
-        """
         lock, vectors = root / f".{stage.folder_name}.lock", _vectors_of(stage)
         value = opened()
         if value is not None and shared is None:
@@ -325,8 +383,7 @@ class StageCache:
                         self._publish(stage, root, value, shared)
             return value
 
-    def _publish(self, stage: Stage, root: Path, value: object, shared: SharedStages) -> None:
-        """Upload a stage unless it is there; of an index that refers to vectors elsewhere, these."""
+    def _publish(self, stage: Stage, root: Path, value: object, shared: StageSharing) -> None:
         if not isinstance(value, Exported):
             shared.publish(stage, root, self.watch)
             return
@@ -347,17 +404,16 @@ class StageCache:
             place.rmdir()
 
     def sound_run(self, stage: Stage) -> Path | None:
-        """The folder of rankings that are as they were written, with the results or among what is shared."""
+        """Return the folder of valid rankings in the results or the store, None without any."""
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 
     def _note_reason(self, stage: Stage, root: Path) -> None:
-        """Note what differs, where a stage of this name was made under another version or other settings."""
         for folder in root.glob(f"{slug(stage.name)}-*"):
             record = record_of(folder)
             if record is None or (record.kind, record.name) != (stage.kind, stage.name):
                 continue
-            changed = changes(record.stage, stage)
+            changed = setting_changes(record.stage, stage)
             if changed and not {name.partition(".")[0] for name, *_ in changed} & {
                 *self.asked,
                 "metadata",
@@ -371,7 +427,7 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """The folder of a stage whose files are as they were written; None, after a note, where they are not."""
+        """Return the folder of a stage whose files are intact; None, after a note if damaged."""
         stored = stage.found(root)
         if stored is None:
             if (root / stage.folder_name / RECORD).exists():
@@ -389,15 +445,15 @@ class StageCache:
         return folder
 
     def read(self, folder: Path) -> Run:
-        """The run in a folder, its queries and documents numbered as the collection numbers them."""
+        """Return the run in a folder, with queries and documents numbered as in the collection."""
         path, dataset = run_file(folder), self.dataset
-        if path.suffix == ".json":
+        if path.suffix == ".json" or dataset.undocumented:
             run = read_run(path)
-            query = dataset.queries.ids.codes(run.queries.strings)[run.query_of_row()]
+            query = dataset.queries.ids.codes(run.queries.strings)[run.query_of_row()].astype(np.int32)
+            if dataset.undocumented:
+                return Run.from_columns(dataset.queries.ids, run.docs, query, run.doc, run.score)
             doc = dataset.corpus.ids.codes(run.docs.strings)[run.doc]
-            return Run.from_columns(
-                dataset.queries.ids, dataset.corpus.ids, query.astype(np.int32), doc, run.score
-            )
+            return Run.from_columns(dataset.queries.ids, dataset.corpus.ids, query, doc, run.score)
         return read_run_against(path, dataset.queries.ids, dataset.corpus.ids)[0]
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
@@ -449,31 +505,30 @@ class StageCache:
             inputs_below(making.inputs, self.store),
             current_environment(),
             making.cost(),
-            facts | cost_facts(searcher.costs(), size),
+            facts | _cost_facts(searcher.costs(), size),
         )
         write_record(folder / RECORD, record)
         return searcher
 
     def _prepare(self, part: Retriever, corpus: Corpus, making: Making) -> None:
-        """Compile or load the kernels that a system uses, before the clock of its stage starts."""
-        from weir.systems.warm import kernels_of, prepare
-
         making.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
-        """Ask a system all queries, and note what that took.
+        """Return (run, facts, measurement) of a search for all queries.
 
-        One without a version that is not asked twice for free is asked as deep as the grid needs, and cut at k.
+        An unversioned system that is costly to repeat is searched once at the grid's largest depth, then cut
+        at k.
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
-            searcher = self.index(part, corpus)
+            with _ranking_warnings(self.told) as opening:  # such as of a file of rankings
+                searcher = self.index(part, corpus)
             costs = searcher.costs()
             repeatable = costs.repeatable
             deepest = self.depths.get(folder_name(part), k) if self.depths and not repeatable else k
             if deepest > k:
                 with self.bench.aside():
-                    run = self.run(part, deepest)[1]
+                    run = self.read_or_search(part, deepest)[1]
                 with self.bench.timed():
                     cut = {"queries": len(queries), TIED_BEYOND_K: int(run.tied_beyond(k).sum())}
                     return run.top(k), cut, making
@@ -485,19 +540,21 @@ class StageCache:
                 with silent():  # what is loaded once is loaded now
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
-            with ranking_warnings() as notes, self.bench.timed():
+            with _ranking_warnings(self.told) as notes, self.bench.timed():
                 run = rankings(searcher, queries, k + nested, part, self.dataset.name, context, int(nested))
+                if isinstance(part, DenseRetriever):
+                    _warn_of_constant_scores(run, min(k + nested, len(corpus)))
         goes_on = run.tied_beyond(k)
         run = run.top(k) if nested and (np.diff(run.ptr) > k).any() else run
         self.watch("search", len(queries), len(queries))
         with silent():
             single = latencies(searcher, queries, k) if repeatable and costs.measured else {}
-        facts: dict[str, Any] = {"queries": len(queries), "notes": notes, "single_query_ms": single}
+        warned = list(dict.fromkeys([*opening, *notes]))
+        facts: dict[str, Any] = {"queries": len(queries), "notes": warned, "single_query_ms": single}
         facts |= {TIED_BEYOND_K: int(goes_on.sum())} if nested else {}
-        return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), making
+        return run, facts | _approximation_loss(searcher, queries, k) | _cost_facts(searcher.costs()), making
 
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
-        """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
         if own := {*sessions(stage.declared)}:  # another process, or another object, left rankings of its own
             for other in root.glob(f"{slug(stage.name)}-*"):
@@ -512,7 +569,7 @@ class StageCache:
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, making = search()
-        path = write_rankings(run, folder)
+        path = _write_rankings(run, folder)
         files, inputs = {path.name: Checksum.of(path)}, inputs_below(making.inputs, root)
         record = Record(
             "run", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
@@ -524,14 +581,13 @@ class StageCache:
 
 @dataclass(frozen=True, eq=False)
 class CachedRankings:
-    """A system whose rankings for all queries of the collection are a stage, read or made once; others are searched."""
+    """A searcher that reads or makes the stage for all queries, and searches other queries."""
 
     cache: StageCache
     part: Retriever
     corpus: Corpus
 
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query."""
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         if (
             context.reuse
             and queries.ids is self.cache.dataset.queries.ids
@@ -539,28 +595,26 @@ class CachedRankings:
             and self.corpus is self.cache.dataset.corpus
         ):
             with self.cache.bench.aside():
-                return replace(self.cache.run(self.part, k)[1], name=str(self.part))
+                return replace(self.cache.read_or_search(self.part, k)[1], name=str(self.part))
         return restricted_search(self.cache.index(self.part, self.corpus), queries, k, context)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """As `search`: the stage is of what may be ranked."""
         return self.search(queries, k, context)
 
     def costs(self) -> Costs:
-        """Whether it may be asked again; what it costs stands in the record of its own stage."""
+        """Return the flags `repeatable` and `measured`; the stage itself records costs."""
         costs = self.cache.index(self.part, self.corpus).costs()
         return Costs(repeatable=costs.repeatable, measured=costs.measured)
 
 
 def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
-    """Cache a value under a name; the oldest goes where there are more than `most`."""
     cached[name] = value
     if len(cached) > most:
         del cached[next(iter(cached))]
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """How many documents a grid takes of each system without a version, alone or within others, by `folder_name`."""
+    """Return {`folder_name`: largest depth at which a grid asks an unversioned system}, including parts of others."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -577,36 +631,33 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """The index of a system over a corpus: that of the system which stands for all that search it."""
+    """Return the stage of a system's index over a corpus, which systems may share."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
 
 
 def _vectors_of(stage: Stage) -> Stage:
-    """The vectors that an index refers to, as machines share them."""
     return Stage("vectors", stage.name, stage.declared)
 
 
 def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
-    """What stands for the metadata that a system reads; nothing where it reads none, as most."""
     read = corpus.metadata_digests(fields_of(part))
     return {"metadata": read} if read else {}
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
-    """The stages that were used, (kind, folder), with their folders as seen from that of the collection."""
+    """Return the used stages as (kind, folder relative to `root`)."""
     return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 
 def run_file(folder: Path) -> Path:
-    """The file of rankings in a folder: JSON where an identifier does not fit TREC's format."""
+    """Return the file of rankings in a folder: run.trec, else run.json."""
     path = folder / "run.trec"
     return path if path.exists() else folder / "run.json"
 
 
-def write_rankings(run: Run, folder: Path) -> Path:
-    """Write a run; returns its file."""
+def _write_rankings(run: Run, folder: Path) -> Path:
     for name in ("run.trec", "run.json"):
         (folder / name).unlink(missing_ok=True)
     try:

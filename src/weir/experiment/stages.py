@@ -1,4 +1,4 @@
-"""Stages: what a grid makes on disk, keyed by its declaration, recorded by what made it."""
+"""Stages: the indexes, rankings and scores that a grid keeps on disk, each keyed by its declaration, with a record."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """A stage being made.
-
-    own: its counts, those of stages made within it left out; elsewhere: theirs; prepared: seconds in which its kernels
-    were compiled or loaded before it began; peak_mb: resident memory of the
-    process at most; inputs: the stages it used, (kind, folder).
-    """
+    """The work, time and memory counted while a stage is being made."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
+    """Counts of its own work, without the stages made within it."""
     elsewhere: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
+    """Counts of the stages made within it."""
     prepared: float = 0.0
+    """Seconds in which its kernels were compiled or loaded before it began."""
     peak_mb: float = 0.0
+    """Peak resident memory of the process."""
     inputs: dict[tuple[str, str], None] = field(default_factory=dict)
+    """The stages it used, as (kind, folder)."""
 
     def cost(self) -> dict[str, object]:
-        """The figures as a record keeps them: compiling kernels is told apart from the work."""
+        """Return the figures of the record, with compilation apart from the work."""
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
         figures: dict[str, object] = {
@@ -80,13 +80,13 @@ class Stopwatch:
     at_work: list[Making] = field(default_factory=list)
 
     def used(self, kind: str, folder: str) -> None:
-        """A stage is used by the one being made, if there is one."""
+        """Record that the stage being made, if any, uses this one."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Make a stage in the block; only the code within `timed` is measured."""
+        """Yield the counts of a stage made in the block; only code within `timed` is measured."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -98,7 +98,7 @@ class Stopwatch:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count what happens in the block for the stage being made, apart from stages made within it."""
+        """Measure the block for the stage being made, without the stages made within it."""
         one, begun = self.at_work[-1], _counts()
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii", newline="\n")
@@ -113,7 +113,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What happens in the block, such as reading what was made before, does not count for the stage being made."""
+        """Exclude the block, such as reading earlier results, from the measurement of the stage being made."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -121,7 +121,6 @@ class Stopwatch:
 
 
 def _counts() -> dict[str, float]:
-    """What this process has spent so far; of services that are paid for where a part that asks any was imported."""
     jit, requests = sys.modules.get("weir.kernels.jit"), sys.modules.get("weir.services.requests")
     spent = None if requests is None else requests.paid()
     return {
@@ -169,16 +168,15 @@ PACKAGES = {
     "onnxruntime": "onnxruntime",
     "ctranslate2": "ctranslate2",
     "faiss": "faiss-cpu",
-    "usearch": "usearch",
     "scipy": "scipy",
 }
-"""Module -> distribution of what can take part in making a number."""
+"""Module -> distribution of the packages that can affect a number."""
 CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
-"""What of the processor's abilities decides which instructions run."""
+"""Features of the processor that decide which instructions run."""
 
 
 def current_environment() -> dict[str, object]:
-    """What is at work in this process: the packages are those that it has imported, or whose code it runs."""
+    """Return versions, machine and time, with the packages in use."""
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
         {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
@@ -202,7 +200,7 @@ def current_environment() -> dict[str, object]:
 
 @cache
 def code_digest() -> str:
-    """A hash of Weir's own source files."""
+    """Return a hash of Weir's own source files, which distinguishes versions of the code."""
     digest, root = hashlib.blake2b(digest_size=8), Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -211,7 +209,6 @@ def code_digest() -> str:
 
 @cache
 def _processor() -> dict[str, str]:
-    """The processor's name and its instruction sets, as far as the system tells them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -233,18 +230,21 @@ def _processor() -> dict[str, str]:
 FORMAT = 2
 RECORD = "stage.json"
 NAMES = frozenset({"system", "reranker"})
-"""Entries of a description that hold a name with its settings; the settings stand beside it, apart."""
+"""Entries of a description that contain a name with its settings, which are also separate entries."""
 KEY_BYTES = 5
 SLUG_LETTERS = 80
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What a stage is before it is made. kind: index, run or scores; name: for people; declared: what decides it."""
+    """The declaration of a stage: kind, name and all that decides its files, which may not exist yet."""
 
     kind: str
+    """"index", "run" or "scores"."""
     name: str
+    """For readers and folders; not part of the key."""
     declared: Mapping[str, Any]
+    """Everything that decides the result."""
 
     @cached_property
     def _parts(self) -> tuple[object, tuple[str | None, ...]]:
@@ -253,30 +253,30 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """What the key is made of: the declaration without engines, and names without the settings they repeat."""
+        """The part of the declaration that its key hashes: without engines, names reduced to their kind."""
         return self._parts[0]
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """The engines that compute, None for one that nothing installed here could be."""
+        """The engines that compute it; None if nothing installed here can be one."""
         return self._parts[1]
 
     @cached_property
     def key(self) -> str:
-        """A hash of the decisive declaration, as hexadecimal digits."""
+        """Hash of the decisive declaration, as hexadecimal digits."""
         text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
 
     @cached_property
     def folder_name(self) -> str:
-        """Name, key and engines, as every file system takes them."""
+        """Name, key and engines in characters that every file system accepts."""
         parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """The folder below `root` where the stage was made, with its record; None where it was not.
+        """Return the folder below `root` that holds the stage, with its record; None if there is none.
 
-        What is looked for is the key, not the name. Where an engine could not be told, any that made it will do.
+        Looks for the key, not the name. An engine that is unknown here matches any.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -288,36 +288,37 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Whether a record is that of this stage; where an engine could not be told, any that made it will do."""
+        """Return True if the record is of this stage; an engine that is unknown here matches any."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What a made stage says of itself; written once, whole, after everything it speaks of.
-
-    inputs: the stages it was made from, as (kind, folder relative to the collection's); files: what it holds, by name;
-    made: what made it; cost: seconds, megabytes and whatever else it took; facts: what came of it.
-    """
+    """The record of a made stage, written once, after all its files."""
 
     kind: str
     name: str
     declared: Mapping[str, Any]
     files: Mapping[str, Checksum]
+    """By name within the folder."""
     inputs: tuple[tuple[str, str], ...] = ()
+    """The stages from which it was made, as (kind, folder relative to the collection's)."""
     made: Mapping[str, Any] = field(default_factory=dict)
+    """The environment: versions, machine and time."""
     cost: Mapping[str, Any] = field(default_factory=dict)
+    """Seconds, megabytes, requests and the like."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    """Outcomes, such as numbers of documents or rows of scores."""
 
     @cached_property
     def stage(self) -> Stage:
-        """What was made."""
+        """The Stage that was declared when these results were written."""
         return Stage(self.kind, self.name, self.declared)
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """The engines that computed it."""
+        """The engines that computed it, such as "numpy"; None for one that is not installed here."""
         return self.stage.engines
 
     def verify(self, folder: Path) -> None:
@@ -325,7 +326,7 @@ class Record:
         verify_files(folder, self.files)
 
     def to_json(self) -> dict[str, object]:
-        """The record, with its format, its key and a checksum of all that it says."""
+        """Return the record with its format, its key and a checksum of the rest."""
         entries = {
             "format": FORMAT,
             "stage": self.kind,
@@ -341,15 +342,15 @@ class Record:
         return {**entries, "check": _digest(entries)}
 
 
-def changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """(dotted name, text before, text now) of what decides a stage and differs, "" for what is not there."""
+def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
+    """Return (dotted name, text before, text now) of each decisive setting that differs, "" for an absent one."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
 
 
 def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
-    """The settings within a value as (dotted name, text)."""
+    """Return the settings within a value as (dotted name, text)."""
     if isinstance(value, dict):
         return [
             pair
@@ -364,12 +365,12 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record; the stage counts from here on. Raises StoreError where the disk refuses."""
+    """Write a record, which makes the stage valid; raises StoreError."""
     write_json(path, record.to_json())
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
+    """Return a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
     try:
         check_record(path)
         return parse_record(path.read_bytes(), path)
@@ -382,7 +383,7 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(data: bytes, path: Path | str) -> Record:
-    """The record that the bytes of a file hold; raises as `read_record`, naming the path."""
+    """Return a record from bytes; raises as `read_record`, naming the path."""
     try:
         value = parse_json(data, path)
         if not isinstance(value, dict):
@@ -417,7 +418,7 @@ def parse_record(data: bytes, path: Path | str) -> Record:
 
 
 def record_of(folder: Path, name: str = RECORD) -> Record | None:
-    """The record of a stage, None where there is no sound one."""
+    """Return the record of a stage, None if there is no valid one."""
     try:
         return read_record(folder / name)
     except StoreError:
@@ -425,7 +426,7 @@ def record_of(folder: Path, name: str = RECORD) -> Record | None:
 
 
 def records_in(folder: Path, pattern: str) -> Iterator[tuple[Path, Record]]:
-    """The sound records among the files of a folder, by name."""
+    """Yield the path and record of each valid record among the files of a folder, by name."""
     for path in sorted(folder.glob(pattern)):
         record = record_of(path.parent, path.name)
         if record is not None:
@@ -438,7 +439,6 @@ def _digest(value: object) -> str:
 
 
 def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """A declaration as JSON gives it back, names cut to their kind and engines taken out."""
     if isinstance(value, Mapping):
         entries = {}
         for name, inner in value.items():
@@ -456,12 +456,12 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
 
 
 def first_word(name: object) -> str:
-    """What a name begins with: the kind of system, without settings that may be a path."""
+    """Return the first word of a name: the kind of system, without settings that may be a path."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
-    """A short name that every file system takes."""
+    """Return a short name that every file system accepts."""
     plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
     return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 
@@ -473,21 +473,24 @@ def slug(text: str, letters: int = SLUG_LETTERS) -> str:
 SCORES = "scores-*.json"
 
 
-def rows_of(record: Record) -> list[Row]:
-    """The rows that a record of scores holds."""
+def stored_rows(record: Record) -> list[Row]:
+    """Return the rows, one for each measure, that a record of scores stores."""
     return [Row.of(row) for row in record.facts["rows"]]
 
 
 def measure_number(measure: Measure) -> int:
-    """The number of a measure's algorithm: its own where it has one, else that of all measures."""
+    """Return the number of a measure's algorithm, or that of all measures if it has none of its own."""
     return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """How many queries are judged, answered and unjudged, and the share of tied documents."""
+    """Return the numbers of judged, answered and unjudged queries, the length of the longest ranking, and the
+    share of tied documents.
+    """
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),
         "unjudged_queries": scores.ignored,
+        "longest": scores.origin.depth,
         "tied_share": scores.tied,
     }

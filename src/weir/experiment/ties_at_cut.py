@@ -1,4 +1,4 @@
-"""Rankings of a cell whose k-th score goes on beyond k: how many there are, and what the same index finds deeper."""
+"""Ties that cross the cut at k: in how many rankings of a cell, and which deeper documents belong to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weir.core.run import Named, Run
 from weir.core.scores import Note
 from weir.datasets.load import Dataset
 from weir.errors import WeirError
-from weir.experiment.results import ResultCell, stages_of
+from weir.experiment.results import ResultCell
 from weir.experiment.stage_store import TIED_BEYOND_K, index_stage
 from weir.measures import Measure
 from weir.stats.score_rows import reaches, tied_cut_note
@@ -22,30 +22,31 @@ from weir.systems.protocol import Context, NestedSearcher
 from weir.systems.restricted import restricted_search
 
 GROWTH, MOST = 8, 1 << 20
-"""The depth grows by this factor until no score goes on; documents of a ranking that are looked at, at most."""
+"""Factor by which the depth grows until the tie ends; most documents of a ranking that are searched for."""
 
 
 def tied_beyond(cell: ResultCell) -> int | None:
-    """For how many queries the k-th score of a cell goes on beyond k, None where its search did not see it."""
+    """Return the number of queries whose k-th score continues beyond k; None if the search did not record it."""
     seen = cell.ranked.facts.get(TIED_BEYOND_K)
     return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """The note on a cell's ties that cross its k, None where there are none or the measure stops before.
+    """Return the note on ties that cross a cell's k; None without any, or if the measure ends before k.
 
-    run: its rankings as stored, of which the last documents are looked at where the record does not know: those at k,
-    else those where a file of rankings was cut before; searched: whether what follows them was searched.
+    run: its stored rankings, counted if the record does not tell: tied at k, else at the depth their file was
+        cut to.
+    searched: the documents that follow were searched.
     """
     known, k = tied_beyond(cell), cell.depth
-    queries = int(at_risk(run, k).sum()) if known is None else known
+    queries = int(_at_risk(run, k).sum()) if known is None else known
     if known is None and not queries:
         k, queries = cut_in_ties(np.diff(run.ptr), tied_at_end(run.ptr, tie_groups(run.ptr, run.score)))
     return tied_cut_note(k, queries, known is not None, searched) if queries and reaches(measure, k) else None
 
 
-def at_risk(run: Run, k: int) -> np.ndarray:
-    """Whether each ranking holds k documents of which the last two share their score: bool[Q]."""
+def _at_risk(run: Run, k: int) -> np.ndarray:
+    """Return which rankings hold k documents with the last two tied, bool[queries]."""
     full = np.flatnonzero(np.diff(run.ptr) >= max(k, 2))
     risky, last = np.zeros(len(run), np.bool_), run.ptr[full] + k - 1
     risky[full] = run.score[last] == run.score[np.maximum(last - 1, 0)] if k > 1 else True
@@ -53,19 +54,21 @@ def at_risk(run: Run, k: int) -> np.ndarray:
 
 
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
-    """The rankings of a cell and all documents that share the k-th score of theirs, from the index in its folder.
+    """Return the rankings of a cell with all documents that tie with their k-th, searched in the index of its
+    folder.
 
-    Only rankings of k documents are searched anew. None where no exact search of one index gave them, that index is
-    not there, or it finds other scores.
+    None if no exact search of one index made the rankings, the index is missing or disagrees, or a tie is
+    longer than MOST.
     """
     k = cell.depth
     with suppress(WeirError, OSError):
         system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
         stage = index_stage(system, dataset.corpus)
-        place = next((at for at, r in stages_of(cell) if r.kind == "index" and stage.is_of(r)), None)
+        place = next((at for at, r in cell.stages if r.kind == "index" and stage.is_of(r)), None)
         if place is None or cell.ranked.declared.get("self_match") == "drop":
             return None
         searcher = system.open(dataset.corpus, Context(Path(place)))
+        # Only rankings of k documents are searched again.
         codes = dataset.queries.ids.codes(run.queries.strings)
         waiting = np.flatnonzero((np.diff(run.ptr) == k) & (codes >= 0))
         if not (isinstance(searcher, NestedSearcher) and searcher.nested(dataset.queries, k)):

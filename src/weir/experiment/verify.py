@@ -1,7 +1,6 @@
-"""Whether a results folder is what its records say: every file hashed again, every mean held against its values, every
-ranking scored again.
+"""Verify a results folder against its records: hash files, recompute means from values, score rankings again.
 
-The folder may be somebody else's: nothing is asked of the network, nothing is written, and nothing but files is read.
+The folder may come from elsewhere: only files are read, nothing is written, and the network is not used by default.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ from typing import TypeAlias
 import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.frames import plain
-from weir.core.results import result
+from weir.core.corpus import NO_DOCUMENTS
+from weir.core.frames import json_value
+from weir.core.results import ResultKind
 from weir.core.scores import Row, Scores
-from weir.core.tables import Table, sentences
-from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
+from weir.core.tables import Table, sentences, table_of
+from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here, without_documents
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
 from weir.experiment.results import GridOrder
@@ -33,14 +33,14 @@ from weir.experiment.stages import (
     SCORES,
     Record,
     Stage,
-    changes,
     code_digest,
     first_word,
     measure_number,
     outcome,
     read_record,
-    rows_of,
+    setting_changes,
     slug,
+    stored_rows,
 )
 from weir.files.corpus_store import source_fingerprint
 from weir.files.runs import join_run_file
@@ -54,45 +54,47 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 RUN_FILES = ("run.trec", "run.json")
 OBJECT = "object"
-"""What a function or an object of Python is described as, under a name of its own."""
+"""Declared kind of a system that is a Python function or object."""
 ROUNDING = 1e-12
-"""Numbers that differ by less are the same: logarithms of two processors differ in their last bit."""
+"""Tolerance for numbers, as processors differ in the last bits of logarithms."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found of one stage folder.
-
-    kind: "cell", rankings with scores; "run", rankings that other systems use; or "index". problems: what does not
-    match; unchecked: what could not be checked, and why.
-    """
+    """The outcome of verifying the files of a stage."""
 
     folder: str
     kind: str
+    """"cell" (rankings with scores), "run" (rankings that other systems use), or "index"."""
     name: str
     problems: tuple[str, ...] = ()
+    """Mismatches."""
     unchecked: tuple[str, ...] = ()
+    """Parts that could not be checked, with reasons."""
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found that does not match."""
+        """True if nothing that was verified differs from its record."""
         return not self.problems
 
     @property
-    def whole(self) -> bool:
-        """Whether all of it was checked."""
+    def fully_checked(self) -> bool:
+        """True if nothing had to be left unchecked."""
         return not self.unchecked
 
     @property
+    def status(self) -> str:
+        """ "sound", or the mismatches and the parts that could not be checked."""
+        return "; ".join([*self.problems, *self.unchecked]) or "sound"
+
+    @property
     def confirmed(self) -> bool:
-        """Whether all of it was checked, and nothing found."""
-        return self.sound and self.whole
+        """True if every part was checked and matches."""
+        return self.sound and self.fully_checked
 
 
 @dataclass
 class _Finding:
-    """What one folder's check has come to so far."""
-
     kind: str
     name: str = ""
     problems: list[str] = field(default_factory=list)
@@ -101,22 +103,18 @@ class _Finding:
 
 @dataclass(frozen=True, eq=False)
 class _Collection:
-    """A collection as it lies here now.
-
-    documents: the fingerprint of what its file holds, whatever a store says; placed: whether who verifies said where it
-    is, so that its folder may have another name.
-    """
-
     dataset: Dataset
     documents: str
+    """Fingerprint of its file's contents, computed again."""
     placed: bool = False
+    """True if the caller gave its place, so that its folder may have another name."""
 
     @staticmethod
-    def at(where: str, split: str, fetch: bool) -> _Collection | str:
-        """A collection, or why it is not here."""
+    def load_collection(where: str, split: str, fetch: bool) -> _Collection | str:
         try:
-            dataset = load(where, split) if fetch else load_here(where, split)
-            documents = source_fingerprint(dataset.layout.need_documents())
+            dataset = without_documents(load(where, split)) if fetch else load_here(where, split)
+            part = dataset.layout.documents
+            documents = NO_DOCUMENTS.fingerprint if part is None else source_fingerprint(part)
             _ = dataset.queries_fingerprint, dataset.qrels_fingerprint  # reads them
         except (WeirError, OSError) as error:
             return str(error)
@@ -129,12 +127,13 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Check every stage of a results folder: files against their checksums, means against values, scores against
-    rankings and judgments, names and data against what was declared.
+    """Return the outcome of verifying every stage of a results folder: checksums, means, scores, names and
+    data.
 
-    The collections are opened at `places`, by the names of datasets, else where they were when they were measured, else
-    as the catalogue's of that name. watch: told (folder, how many are done, how many
-    there are); fetch: whether collections may be brought here, else nothing is downloaded and nothing is written.
+    watch: called with (folder, number done, total).
+    fetch: allow downloads of collections; otherwise nothing is written.
+    places: paths of collections by dataset, by default the recorded place, else the catalogue.
+
     Raises FormatError for a folder without results.
     """
     root = Path(root)
@@ -150,7 +149,7 @@ def verified(
 
     @cache
     def opened(where: str, split: str) -> _Collection | str:
-        return _Collection.at(where, split, fetch)
+        return _Collection.load_collection(where, split, fetch)
 
     def collection(where: str, split: str, dataset: str) -> _Collection | str:
         place = str((places or {}).get(dataset, where))
@@ -172,7 +171,7 @@ def verified(
 
 
 _Collections: TypeAlias = Callable[[str, str, str], _Collection | str]
-"""The collection at a place, of a split and a name, or why it is not here."""
+"""Returns the collection at (place, split, dataset), or an error message."""
 
 
 def _checked(folder: Path, collection: _Collections) -> _Finding:
@@ -235,12 +234,10 @@ def _files_sound(folder: Path, record: Record, finding: _Finding) -> bool:
 
 
 def _within(error: Exception, folder: Path) -> str:
-    """An error's message with files as seen from their folder."""
     return str(error).replace(f"{folder}/", "")
 
 
 def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
-    """What of an index or of rankings is not what their record declares."""
     if record.kind != ("index" if kind == "index" else "run"):
         yield f"{RECORD} is of {'an index' if record.kind == 'index' else record.kind}"
         return
@@ -256,10 +253,9 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
 def _check_scores(
     folder: Path, path: Path, ran: Record, scored: Record, finding: _Finding, collection: _Collections | None
 ) -> None:
-    """Hold a record of scores against its rankings' record, its values, and what the rankings score now.
+    """Add to `finding` the mismatches of a record of scores with its rankings, its values, and new scores.
 
-    collection: None where the rankings are not sound, so that scoring them would tell nothing, and where the judgments
-    count no more.
+    collection: None for damaged rankings or outdated judgments, which are not scored again.
     """
     problems = list(_record_problems(path, ran, scored, folder.parent.name))
     finding.problems += problems
@@ -300,7 +296,6 @@ def _check_scores(
 
 
 def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -> Iterator[str]:
-    """What of a record of scores contradicts itself, or the record of its rankings."""
     if scored.declared["run"] != ran.stage.key:
         yield "its scores are of other rankings"
     if scored.kind != "scores" or path.stem != f"scores-{scored.stage.key}":
@@ -331,8 +326,7 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
 
 
 def _row_problems(scored: Record, values: Scores, finding: _Finding) -> Iterator[str]:
-    """Which means are not those of the values beside them, and which have none."""
-    rows = rows_of(scored)
+    rows = stored_rows(scored)
     for measure in dict.fromkeys(
         [*scored.declared["measures"], *(row.measure for row in rows), *values.measures]
     ):
@@ -354,7 +348,6 @@ def _row_problems(scored: Record, values: Scores, finding: _Finding) -> Iterator
 
 
 def _collection_problems(ran: Record, scored: Record, there: _Collection, where: str) -> Iterator[str]:
-    """What of a collection is not what was measured."""
     dataset, declared = there.dataset, ran.declared
     if not scored.declared["measures"]:  # nobody had judged, so all queries were asked
         dataset = replace(dataset, unjudged=True)
@@ -381,7 +374,6 @@ def _collection_problems(ran: Record, scored: Record, there: _Collection, where:
 def _score_problems(
     folder: Path, ran: Record, scored: Record, dataset: Dataset, stored: Scores, measures: tuple[Measure, ...]
 ) -> Iterator[str]:
-    """Which measures score otherwise now."""
     if not measures:
         return
     try:
@@ -393,7 +385,7 @@ def _score_problems(
     for what, number in outcome(again).items():
         if not _close(scored.facts.get(what), number):
             yield f"it says {what} = {scored.facts.get(what)}; the rankings give {number}"
-    rows = {row.measure: row for row in rows_of(scored)}
+    rows = {row.measure: row for row in stored_rows(scored)}
     at = stored.queries.codes(again.queries.strings)
     means = {row.measure: row for row in result_rows(again, str(scored.facts["dataset"]), scored.name)}
     for measure in again.measures:
@@ -406,12 +398,10 @@ def _score_problems(
 
 
 def _same(one: Row, other: Row, fields: Iterable[str]) -> bool:
-    """Whether two rows have the same values."""
     return all(_close(getattr(one, name), getattr(other, name)) for name in fields)
 
 
 def _close(one: object, other: object) -> bool:
-    """Whether two values are equal, numbers to rounding; what is undefined equals itself."""
     if isinstance(one, float) and isinstance(other, float):
         undefined = math.isnan(one) and math.isnan(other)
         return undefined or math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
@@ -422,7 +412,6 @@ def _close(one: object, other: object) -> bool:
 
 
 def _misnamed(name: str, record: Record) -> Iterator[str]:
-    """What a record's system is called that it was not declared as."""
     described = record.declared["system"]
     if described.get("system") == OBJECT:
         if described.get("name", name) != name:
@@ -444,18 +433,17 @@ def _misnamed(name: str, record: Record) -> Iterator[str]:
         yield f"it is called {name}, and was declared as {declared}"
     elif record.made.get("code") == code_digest() and set(called) <= {*CLOSED, *METHODS.names()}:
         now = Stage("", "", parse_system(name).describe())
-        for setting, was, called_so in changes(Stage("", "", described), now):
+        for setting, was, called_so in setting_changes(Stage("", "", described), now):
             if "analysis" not in setting.split("."):  # which the packages of a machine decide
                 yield f"it is called {name}, with {setting} = {called_so or 'none'}, and was made with {was or 'none'}"
                 return
 
 
 CLOSED = ("bm25", "bm25f", "rm3", "score", "pool")
-"""Systems that are described by their settings alone: no file, model or server stands behind their names."""
+"""Systems described by their settings alone, without a file, model or server."""
 
 
 def _kinds(described: object) -> Iterator[str]:
-    """The kinds of all systems and re-rankers within a description."""
     if isinstance(described, Mapping):
         for key, value in described.items():
             if key in ("system", "reranker") and isinstance(value, str):
@@ -466,20 +454,30 @@ def _kinds(described: object) -> Iterator[str]:
             yield from _kinds(value)
 
 
-@result(
-    "verify",
-    Verdict,
-    passed="confirmed",
-    records=lambda one: [plain(one) | {"sound": one.sound, "whole": one.whole}],
-)
-def verify_tables(verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
-    """A line for each cell, and for each other stage that is not sound; then how many there are of each."""
-    lines = [
-        f"{one.folder}: {'; '.join([*one.problems, *one.unchecked]) or 'sound'}"
-        for one in verdicts
-        if one.kind == "cell" or not one.sound
-    ]
+def _page(verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    shown = [one for one in verdicts if one.kind == "cell" or not one.sound]
     cells = sum(one.kind == "cell" for one in verdicts)
     bad, partial = sum(not one.sound for one in verdicts), sum(bool(one.unchecked) for one in verdicts)
     summary = f"{len(verdicts)} stages, {cells} of them cells: {len(verdicts) - bad} sound, {bad} not"
-    return (sentences(*lines, summary + (f"; {partial} could not be checked whole" if partial else "")),)
+    summary += f"; {partial} could not be checked whole" if partial else ""
+    return (
+        table_of(
+            [["folder", "status"], *([one.folder, one.status] for one in shown)], keys=2, notes=[summary]
+        ),
+    )
+
+
+def _verify_tables(verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    [page] = _page(verdicts)
+    return (sentences(*(f"{folder.text}: {status.text}" for folder, status in page.rows), *page.notes),)
+
+
+VERDICTS = ResultKind(
+    "verify",
+    Verdict,
+    _verify_tables,
+    outcome=lambda one: "fail" if not one.sound else "pass" if one.fully_checked else "undecided",
+    records=lambda one: [json_value(one) | {"sound": one.sound, "whole": one.fully_checked}],
+    page=_page,
+    csv=lambda one: [{"folder": one.folder, "kind": one.kind, "name": one.name, "status": one.status}],
+)

@@ -1,4 +1,4 @@
-"""Why two numbers differ: settings compared, runs scored in other ways."""
+"""Why two numbers differ: their settings compared, and runs scored by other rules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.corpus import Corpus
-from weir.core.frames import plain
+from weir.core.frames import json_value
 from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
 from weir.core.origin import Origin, apart
 from weir.core.qrels import Qrels, plain_grades
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import averaged
@@ -36,9 +36,17 @@ from weir.experiment.published import (
     model_named,
     published,
     publisher_of,
-    reported,
+    reported_of,
+    unknown_name,
 )
-from weir.experiment.results import ResultCell, as_weir_writes_it, dataset_of, open_cell, shared_measures
+from weir.experiment.results import (
+    ResultCell,
+    as_weir_writes_it,
+    dataset_of,
+    not_as_published,
+    open_cell,
+    shared_measures,
+)
 from weir.experiment.stages import flattened
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.files.frames import qrels_from
@@ -59,26 +67,31 @@ NAMES = frozenset({"system", "reproduces"})  # settings that are composed of oth
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """A setting that differs: its name, the two values, how likely it is to matter (100 most) and why."""
+    """A setting with different values in the two compared results."""
 
     setting: str
     first: str
     second: str
     weight: float
+    """How likely it affects the scores; 100 is the most."""
     why: str
+    """The reason for `weight`."""
 
 
 def differences(
     first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
 ) -> tuple[SettingDifference, ...]:
-    """The settings that differ, by likely effect; what only follows from another difference is left out.
+    """Return the settings that differ by likely effect, without the consequences of other differences.
 
-    first, second: (dotted name, text). A setting that one side lacks counts where both are cells with one kind of
-    system, or it is a setting of that system. The order is that of facts/effects.tsv: experience, not a measurement.
+    first, second: (dotted name, text).
+
+    A setting that one side lacks counts only between systems of one kind, and only for cells or settings of
+    the system.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
     cells = "fingerprint" in one and "fingerprint" in other
+    # Weights of effects.tsv are experience, not measurements.
     effects = {name: (float(weight), why) for name, weight, why in facts_table("effects.tsv")}
     different = []
     for name in dict.fromkeys([*one, *other]):
@@ -99,7 +112,6 @@ def differences(
     )
 
     def follows(name: str) -> bool:
-        """Whether it only follows from another: a name from what it is made of, an analysis from its analyzer."""
         if name == "fingerprint":
             return not names.isdisjoint({"dataset", "split"})
         before, inside, _ = name.partition(".analysis.")
@@ -112,7 +124,6 @@ def differences(
 
 
 def _with_kind(settings: dict[str, str]) -> dict[str, str]:
-    """The settings with the kind of system as one of its own: what stands before the bracket of its name."""
     name = settings.get("system.system")
     return settings if name is None else {"system": name.partition("(")[0].strip()} | settings
 
@@ -131,43 +142,47 @@ TIE_RULES: dict[str, str] = {
     "ascending": "ascending ids",
     "anserini": "ascending ids, each 1e-6 lower in floats",
 }
-"""What decides between equal scores, as settings print it."""
+"""How settings print the order of equal scores."""
 ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """One way from a run and judgments to a number; but for the measure the defaults are Weir's.
-
-    ties: "trec" and "trec9" see core/order.py; "ascending" the smaller identifier first, as Lucene; "anserini" as
-    trec_eval 9 reads what Anserini writes, see `lowered`; "expected" the exact mean over all orders of equal scores,
-    "best" and "worst" the extremes among them. self_match: "drop" leaves out a document with the query's own id.
-    missing: "zero" counts every judged query, "answered-only" those answered, "relevant-only" those with a document
-    of grade 1. depth: rankings are cut there first. binary: every grade above 0 is 1.
-    """
+    """A rule to compute a number from a run and judgments; the defaults are Weir's."""
 
     measure: Measure
     ties: TieRule = "trec"
+    """"trec", "trec9": see core/order.py. "ascending": smaller identifier first, as Lucene. "anserini": as trec_eval 9
+    reads
+    Anserini's files, see `lowered`. "expected", "best", "worst": exact mean or extreme over all orders of equal scores.
+    """
     self_match: Literal["keep", "drop"] = "keep"
+    """"drop" removes a document with the query's own identifier."""
     missing: Counted = "zero"
+    """Queries that count: "zero" all judged, "answered-only" the answered, "relevant-only" any with a grade from 1."""
     depth: int | None = None
+    """Rankings are cut there first; None keeps them whole."""
     binary: bool = False
+    """True to treat every grade above 0 as 1."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A scoring that differs from the usual one in one respect: of which kind, and what is changed."""
+    """A scoring rule that differs from the usual one in one respect."""
 
     kind: str
+    """The respect, such as "tie rule"."""
     change: str
+    """The change, in words."""
     scoring: Scoring
 
 
 def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
-    """The value of each judged query, float64[Q]; NaN for a query that does not count.
+    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for one that does not
+    count.
 
-    k: where rankings end that also hold what shares their k-th score, None for all others. All are NaN where a mean or
-    an extreme over orders of ties is asked for that the measure does not have.
+    k: depth of the rankings if `run` also holds deeper ties with the k-th, else None. All NaN if the measure
+        lacks the mean or extreme over orders of ties.
     """
     judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
@@ -196,8 +211,8 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> 
     return values
 
 
-def mean(values: Float64, measure: Measure) -> float:
-    """The mean over the queries that count, as Scores has it; NaN where none does."""
+def defined_mean(values: Float64, measure: Measure) -> float:
+    """Return the mean over values that are not NaN, geometric if the measure's is; NaN without any."""
     counted = values[~np.isnan(values)]
     value = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
     return averaged(value, measure.geometric)
@@ -206,9 +221,10 @@ def mean(values: Float64, measure: Measure) -> float:
 def other_rules(
     measure: Measure, dropped: bool = False, depths: tuple[int, ...] = CUTOFFS
 ) -> Iterator[Alternative]:
-    """The other rules by which people apply a measure, each of which differs from Weir's in one respect.
+    """Yield rules in use that differ from Weir's in one respect.
 
-    dropped: whether self-matches are gone already; depths: where rankings may be cut.
+    dropped: self-matches are already removed.
+    depths: where to cut rankings.
     """
     usual = Scoring(measure)
     yield Alternative("tie rule", "ascending ids, as Lucene", replace(usual, ties="ascending"))
@@ -230,10 +246,7 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """What goes by the same name elsewhere: other cut-offs, capped recall, relevance levels, gains, binary grades.
-
-    qrels: the judgments, whose grades say which levels there are.
-    """
+    """Yield measures that others call by the same name: other cut-offs, capped recall, relevance levels, gains."""
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -263,13 +276,11 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """The run without documents whose title and text a better ranked document of the same query has too.
-
-    Documents outside the corpus stay. Texts are compared by 64-bit hashes of title and text.
-    """
+    """Return the run without copies (title and text) of better ranked documents; documents outside the corpus stay."""
     run.refuse_nameless()
     at = corpus.ids.codes(run.docs.strings)
     in_corpus = np.flatnonzero(at >= 0)
+    # Texts are compared by 64-bit hashes of title and text.
     keys = np.zeros((len(run.docs), 3), np.uint64)
     keys[:, 0] = np.where(at < 0, np.arange(1, len(run.docs) + 1), 0)
     for column, strings in enumerate((corpus.text, corpus.title), 1):
@@ -285,7 +296,6 @@ def without_copies(run: Run, corpus: Corpus) -> Run:
 
 
 def _ordered(run: Run, ties: TieRule) -> Run:
-    """The run with ties in another order; whatever else, core/order.py decides."""
     if ties not in {"trec9", "ascending", "anserini"}:
         return run
     run.refuse_nameless()
@@ -306,60 +316,56 @@ def _ordered(run: Run, ties: TieRule) -> Run:
 
 NEGLIGIBLE = 1e-12
 KINDS = {"ties": "tie rule", "self_match": "self-match", "missing": "missing queries", "k": "depth"}
-"""Settings whose effect is measured by scoring again, and the kind of change that does it."""
+"""Settings whose effect is measured by scoring again, with the kind of that change."""
 SHOWN_QUERIES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedResult:
-    """One of two numbers: its name, its settings, its mean as stored or printed, its rankings if they are here.
-
-    dropped: whether self-matches were left out of the rankings; score, publisher: for a published number; origin: of
-    which collection, split and judgments it is; k: see `rescored`.
-    """
+    """One of the two scores that `weir why` compares, with its rankings and judgments if they are on this machine."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
     mean: float = math.nan
+    """As stored or printed."""
     run: Run | None = None
+    """None if the rankings are not on this machine."""
     qrels: Qrels | None = None
     corpus: Corpus | None = None
     dropped: bool = False
+    """True if self-matches were removed from the rankings."""
     score: PublishedScore | None = None
+    """The published score, if the result is one."""
     publisher: Publisher | None = None
+    """The publisher of `score`."""
     origin: Origin = field(default_factory=Origin)
     k: int | None = None
+    """As in `rescored`."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One change of the way of scoring, made to each of the two numbers that can be scored again.
-
-    first, second: the means after it; gap: second minus first; explains: the share of the original gap that is gone,
-    NaN where there was none (above 1: it turns round; below 0: it grows); closes: whether the numbers then agree;
-    documented: whether the publisher is known to score so.
-    """
+    """The effect of a change of scoring on both numbers, if they can be scored again."""
 
     kind: str
     change: str
     first: float
+    """The first mean after the change."""
     second: float
+    """The second mean after the change."""
     gap: float
+    """`second` minus `first`."""
     explains: float
+    """Share of the original gap that is gone; above 1 its sign has changed, below 0 it has grown; NaN without a gap."""
     closes: bool
+    """True if the numbers now agree."""
     documented: bool = False
+    """True if the publisher documents this rule."""
 
 
 @dataclass(frozen=True)
 class Why:
-    """Why two numbers differ.
-
-    agree: whether the numbers are equal, or equal as printed; settings: those that differ, likeliest first; effects:
-    changes of scoring that move a mean, each made alone: first those that close the gap, then what leaves least of it;
-    without: changes that move nothing; same_top: how many of the `shared` queries that both answer have the same first
-    ten documents in the same order; published: the published score, if one is compared with; notes: what could not be
-    done.
-    """
+    """Why two means differ: settings, scoring rules and rankings that explain the gap."""
 
     measure: str
     first: str
@@ -367,33 +373,39 @@ class Why:
     first_mean: float
     second_mean: float
     agree: bool
+    """True if the numbers are equal, or equal as printed."""
     settings: tuple[SettingDifference, ...] = ()
+    """Settings that differ, likeliest first."""
     effects: tuple[Effect, ...] = ()
+    """Changes of scoring that move a mean, each alone: first those that close the gap, then by the gap left."""
     without: tuple[str, ...] = ()
+    """Changes of scoring that move nothing."""
     same_top: int = 0
+    """Number of `shared` queries with the same first ten documents in the same order."""
     shared: int = 0
+    """Number of queries that both answer."""
     published: PublishedScore | None = None
     notes: tuple[str, ...] = ()
+    """Remarks, such as on parts that could not be compared."""
 
     @property
     def gap(self) -> float:
-        """Second minus first."""
+        """Second mean minus the first."""
         return self.second_mean - self.first_mean
 
     @property
     def unexplained(self) -> float:
-        """What the one change that leaves least of the gap leaves of it; the gap itself where none helps."""
+        """The smallest gap that a single change leaves, or the gap itself."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Why two numbers differ. What has rankings and judgments is scored again, the rest stays as it is.
+    """Return why two numbers differ, scoring again results with rankings and judgments.
 
-    Each change of scoring is made alone and to both sides, so that shares need not add up to 1. Two rankings scored
-    here have one measure: for them only the rules are changed; what a published number measures may be changed too. Of
-    two that are of other queries or judgments no rule explains the gap, and none is tried.
+    Each change is made alone and on both sides, so shares need not sum to 1. Measures are changed only for a
+    published score; nothing is tried for scores of different queries or judgments.
     """
     other = apart(first.origin, second.origin, paired=False)
     notes = [
@@ -403,48 +415,16 @@ def explained(
     before = _scored(first, Scoring(measure)), _scored(second, Scoring(measure))
     effects: list[Effect] = []
     without: list[str] = []
-    if not other and first.qrels is not None and (second.qrels is not None or second.score is not None):
-        changes = list(_changes(first, second, measure))
-        after = [(_scored(first, one.scoring), _scored(second, one.scoring)) for one in changes]
-        if first.corpus is not None and (second.corpus is not None or second.score is not None):
-            changes.append(Alternative("duplicates", "copies of a text counted once", Scoring(measure)))
-            sides = [
-                s
-                if s.run is None or s.corpus is None
-                else replace(s, run=without_copies(_cut(s.run, s.k), s.corpus))
-                for s in (first, second)
-            ]
-            after.append((_scored(sides[0], Scoring(measure)), _scored(sides[1], Scoring(measure))))
-        if first.run is not None and second.run is not None and second.qrels is not None:
-            answered = Scoring(measure, missing="answered-only")
-            a = rescored(first.run, first.qrels, answered, first.k)
-            b = rescored(second.run, second.qrels, answered, second.k)
-            if first.qrels.queries == second.qrels.queries and not np.array_equal(np.isnan(a), np.isnan(b)):
-                changes.append(Alternative("missing queries", "only those that both answer", answered))
-                out = np.isnan(a) | np.isnan(b)
-                after.append(
-                    (mean(np.where(out, np.nan, a), measure), mean(np.where(out, np.nan, b), measure))
-                )
-        for one, means in zip(changes, after, strict=True):
-            effect = _effect(one, before, means, second)
-            if effect is not None:
-                effects.append(effect)
-            elif not np.isnan(means).any() and one.kind != "duplicates":
-                without.append(f"{one.kind} ({one.change})")
+    for one, means in () if other else _changed_means(first, second, measure):
+        effect = _effect(one, before, means, second)
+        if effect is not None:
+            effects.append(effect)
+        elif not np.isnan(means).any() and one.kind != "duplicates":
+            without.append(f"{one.kind} ({one.change})")
     effects.sort(key=lambda e: (not e.closes, not (e.closes and e.documented), abs(e.gap)))
     same, shared = same_top(first.run, second.run)
     settings = differences(first.settings, second.settings)
-    documented = second.score is not None
-    weighed = []
-    for setting in settings:
-        kind = KINDS.get(setting.setting, "")
-        moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
-        if any(e.closes for e in moved):
-            weighed.append(replace(setting, weight=100.0, why="scored again: it closes the gap"))
-        elif not moved and any(w.startswith(f"{kind} (") for w in without):
-            weighed.append(replace(setting, weight=0.0, why="scored again: it moves nothing here"))
-        else:
-            weighed.append(setting)
+    weighed = [_weighed(one, effects, without, second.score is not None) for one in settings]
     return Why(
         str(measure),
         first.name,
@@ -461,8 +441,49 @@ def explained(
     )
 
 
+def _changed_means(
+    first: ComparedResult, second: ComparedResult, measure: Measure
+) -> Iterator[tuple[Alternative, tuple[float, float]]]:
+    """Yield each change of the scoring with the means of both after it, none if results cannot be scored again."""
+    if first.qrels is None or (second.qrels is None and second.score is None):
+        return
+    for one in _changes(first, second, measure):
+        yield one, (_scored(first, one.scoring), _scored(second, one.scoring))
+    if first.corpus is not None and (second.corpus is not None or second.score is not None):
+        sides = [
+            s
+            if s.run is None or s.corpus is None
+            else replace(s, run=without_copies(_cut(s.run, s.k), s.corpus))
+            for s in (first, second)
+        ]
+        change = Alternative("duplicates", "copies of a text counted once", Scoring(measure))
+        yield change, (_scored(sides[0], Scoring(measure)), _scored(sides[1], Scoring(measure)))
+    if first.run is not None and second.run is not None and second.qrels is not None:
+        answered = Scoring(measure, missing="answered-only")
+        a = rescored(first.run, first.qrels, answered, first.k)
+        b = rescored(second.run, second.qrels, answered, second.k)
+        if first.qrels.queries == second.qrels.queries and not np.array_equal(np.isnan(a), np.isnan(b)):
+            out = np.isnan(a) | np.isnan(b)
+            means = [defined_mean(np.where(out, np.nan, values), measure) for values in (a, b)]
+            yield (
+                Alternative("missing queries", "only those that both answer", answered),
+                (means[0], means[1]),
+            )
+
+
+def _weighed(
+    setting: SettingDifference, effects: Sequence[Effect], without: Sequence[str], documented: bool
+) -> SettingDifference:
+    kind = KINDS.get(setting.setting, "")
+    moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
+    if any(e.closes for e in moved):
+        return replace(setting, weight=100.0, why="scored again: it closes the gap")
+    if not moved and any(w.startswith(f"{kind} (") for w in without):
+        return replace(setting, weight=0.0, why="scored again: it moves nothing here")
+    return setting
+
+
 def _changes(first: ComparedResult, second: ComparedResult, measure: Measure) -> Iterator[Alternative]:
-    """Every change of scoring that may explain the gap."""
     depths = {int(np.diff(s.run.ptr).max(initial=0)) for s in (first, second) if s.run is not None}
     dropped = first.dropped and (second.dropped or second.score is not None)
     yield from other_rules(measure, dropped, tuple(sorted({*CUTOFFS, *depths} - {0})))
@@ -478,7 +499,6 @@ def _changes(first: ComparedResult, second: ComparedResult, measure: Measure) ->
 def _effect(
     one: Alternative, before: tuple[float, float], after: tuple[float, float], second: ComparedResult
 ) -> Effect | None:
-    """What a change does to the gap; None where it moves neither mean, or leaves a side without any query."""
     moves = [abs(a - b) for a, b in zip(after, before, strict=True)]
     if max(moves) <= NEGLIGIBLE or np.isnan(moves).any():
         return None
@@ -502,14 +522,13 @@ def _cut(run: Run, k: int | None) -> Run:
 
 
 def _scored(side: ComparedResult, scoring: Scoring) -> float:
-    """The mean of a side under a scoring; a side without rankings or judgments keeps its own."""
     if side.run is None or side.qrels is None:
         return side.mean
-    return mean(rescored(side.run, side.qrels, scoring, side.k), scoring.measure)
+    return defined_mean(rescored(side.run, side.qrels, scoring, side.k), scoring.measure)
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """How many queries that both answer begin with the same ten documents, and how many those are."""
+    """Return the numbers of queries with the same first ten documents, and of queries that both answer."""
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -530,36 +549,40 @@ def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
 
 
 ENGINES = ("elasticsearch(", "http(")
-"""How systems begin whose server may explain its scores."""
+"""Beginnings of names of systems whose server can explain its scores."""
 OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
 SAME_MEAN = 1e-9
 
 
 @dataclass(frozen=True)
 class Judgments:
-    """Where judgments come from: a file or Qrels, or a collection by name or path; by default the cell's own one."""
+    """Source of the judgments; by default the cell's own."""
 
     qrels: object = None
+    """A file or Qrels."""
     collection: str | Path | Dataset | None = None
+    """A collection, its name or path."""
 
 
 def explain_cells(
     first: Path, second: Path, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Why two cells of results folders have different means.
+    """Return why two cells have different means, by scoring both again if their judgments are on this
+    machine.
 
-    measure: by default the first that both have. Where the judgments are on this machine both are scored again. Raises
-    FormatError for a folder that is no finished cell, BadValue for cells without a measure in common.
+    measure: by default the first in common.
+
+    Raises FormatError for a folder that is no finished cell, BadValue without a common measure.
     """
     cells = open_cell(first), open_cell(second)
     name = measure or next(iter(shared_measures(*cells)), None)
     if name is None:
         raise BadValue(
-            f"{first} and {second} have no measure in common; name one with -m, to be computed now"
+            f"{first} and {second} have no measure in common; name one with `measure`, to be computed now"
         )
     parsed = parse_measure(name)
     notes: list[str] = []
-    one, other = (_side(cell, parsed, judgments or Judgments(), notes) for cell in cells)
+    one, other = (_rescored_side(cell, parsed, judgments or Judgments(), notes) for cell in cells)
     if any(cell.system.startswith(ENGINES) for cell in cells):
         asked = f"weir why '{cells[0].system}' '{cells[1].system}' --collection {cells[0].dataset}"
         notes.append(f"an engine of Elasticsearch or OpenSearch explains its terms and scores: {asked}")
@@ -569,13 +592,16 @@ def explain_cells(
 def explain_published(
     cell: Path, model: str | None = None, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Why a cell and a published score differ.
+    """Return why a cell and a published score differ.
 
-    model: the published model, see `model_named`; by default what the cell's system claims to be. measure: by default
-    the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
+    model: see `model_named`; by default claimed by the cell's system.
+    measure: by default the first in common.
+
+    Raises FormatError for a folder that is no finished cell, UnknownName for a model, BadValue if nothing
+    comparable is published.
     """
     ours = open_cell(cell)
-    known = reported(ours.dataset, ours.split)
+    known = reported_of(ours)
     models = claimed(ours.system, known.dataset) if model is None else (model_named(model, known.dataset),)
     if not models:
         raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
@@ -588,10 +614,13 @@ def explain_published(
     ]
     if not scores:
         what = f"{parsed} " if parsed else ""
-        raise BadValue(f"no {what}score of {' or '.join(models)} on {ours.dataset} {ours.split} is published")
+        why = f"; {unknown}" if (unknown := unknown_name(known)) else ""
+        raise BadValue(
+            f"no {what}score of {' or '.join(models)} on {ours.dataset} {ours.split} is published{why}"
+        )
     claim = min(scores, key=lambda s: ours.mean(s.measure) is None)  # what the cell has already comes first
     notes: list[str] = []
-    side = _side(ours, parse_measure(claim.measure), judgments or Judgments(), notes)
+    side = _rescored_side(ours, parse_measure(claim.measure), judgments or Judgments(), notes)
     rules = publisher_of(claim.model)
     entries = [("dataset", claim.dataset), ("split", claim.split), ("self_match", rules.self_match)]
     entries += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
@@ -609,14 +638,16 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Why two rankings by name have different means; their settings are what can be seen of them.
+    """Return why two named rankings have different means.
 
-    rules: of their collection. Raises BadValue for a run that answers none of the judged queries.
+    rules: of their collection.
+
+    Raises BadValue for a run that answers no judged query.
     """
     judged, dropped = rules.counted(qrels), rules.conventions.self_matches == "drop"
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (
-        ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
+        ComparedResult(name, _settings_of_run(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
     said = (*rules.notes, *rules.dangling_notes(judged))
@@ -628,14 +659,22 @@ def explain_rankings(
     return explained(one, other, wanted, notes)
 
 
-def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
-    """A cell as a side, with its rankings and judgments if they are here and give the stored mean."""
+def _rescored_side(
+    cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]
+) -> ComparedResult:
+    """Return the cell as a result to compare, scored again if that gives the stored mean of the measure.
+
+    Otherwise it has the stored mean alone, and a note says why. Raises BadValue if judgments that were given
+    do not fit, or if there are neither judgments nor a stored mean.
+    """
     stored = cell.mean(str(measure))
-    with as_weir_writes_it(cell):
+    with as_weir_writes_it(cell.folder):
         services = cell.ranked.facts.get("services", [])
         versions = [pair for one in services for pair in one.get("versions", {}).items()]
     settings = (*cell.settings, *OURS, *((f"environment.{name}", str(text)) for name, text in versions))
     dropped = dict(cell.settings).get("self_match") == "drop"
+    if other := not_as_published(cell):
+        notes.append(f"{cell.folder.name}: {other}")
     own = judgments.collection is not None or judgments.qrels is None
     dataset = dataset_of(cell, judgments.collection) if own else None
     corpus = None if dataset is None else dataset.corpus
@@ -647,13 +686,13 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
             have = ", ".join(r.measure for r in cell.rows)
             raise BadValue(
                 f"{cell.folder} has no {measure} but {have}, and the judgments of {cell.dataset} are not here "
-                "to compute it; pass them with --qrels or --collection"
+                "to compute it; pass them with `qrels` or `collection`"
             )
         notes.append(
             f"the judgments of {cell.dataset} are not on this machine: nothing was scored again; "
-            "pass them with --qrels or --collection"
+            "pass them with `qrels` or `collection`"
         )
-        return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
+        return ComparedResult(cell.called, settings, stored, dropped=dropped, origin=cell.origin)
     notes += [note.text for note in ScoringRules(dataset=dataset).dangling_notes(qrels)]
     run = read_run(cell.run)
     whole = (
@@ -663,20 +702,23 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
     notes += [] if note is None else [note.text]
     k = None if whole is None else cell.depth
     run = run if whole is None else whole
-    again = mean(rescored(run, qrels, Scoring(measure), k), measure)
+    again = defined_mean(rescored(run, qrels, Scoring(measure), k), measure)
     if stored is not None and abs(again - stored) > SAME_MEAN:
         if judgments != Judgments():
             raise BadValue(
                 f"these are not the judgments of {cell.folder}: {measure} is {again:.4f} with them, {stored:.4f} there"
             )
         notes.append(f"the judgments of {cell.dataset} on this machine are not those of {cell.folder.name}")
-        return ComparedResult(cell.system, settings, stored, dropped=dropped, origin=cell.origin)
+        return ComparedResult(cell.called, settings, stored, dropped=dropped, origin=cell.origin)
     origin = replace(cell.origin, judgments=qrels, digest="")
-    return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped, origin=origin, k=k)
+    return ComparedResult(cell.called, settings, again, run, qrels, corpus, dropped, origin=origin, k=k)
 
 
-def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
-    """What can be seen of a run: its depth, what it answers, whether queries find themselves, how it writes scores."""
+SEEN_IN_RUNS = ("k", "answered", "self_match", "score_decimals", "distinct_scores")
+"""What a ranking shows of itself, and stands for settings where no record does."""
+
+
+def _settings_of_run(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
     lengths = np.diff(run.ptr)
     rows = run.queries.codes(qrels.queries.strings)
     answered = int(np.count_nonzero(lengths[rows[rows >= 0]]))
@@ -697,11 +739,11 @@ def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
 # Tables.
 
 SETTING_CHARACTERS = 44
-"""The longest value of a setting that is shown whole."""
+"""Longest value of a setting that is printed in full."""
 
 
 def settings_table(settings: Sequence[SettingDifference]) -> Table:
-    """The settings that differ, the likeliest first."""
+    """Return a table of the settings that differ, likeliest first."""
     lines = [["setting that differs", "first", "second", "likely effect"]]
     for d in settings:
         values = (
@@ -712,14 +754,8 @@ def settings_table(settings: Sequence[SettingDifference]) -> Table:
     return table_of(lines) if settings else sentences("no setting differs")
 
 
-@result(
-    "why",
-    Why,
-    parts="effects",
-    records=lambda why: [plain(why) | {"gap": plain(why.gap), "unexplained": plain(why.unexplained)}],
-)
 def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
-    """The gap, the settings that differ, what scoring again says of it, and a conclusion."""
+    """Return tables of the gap, the settings that differ, the effects of scoring again, and the conclusion."""
     tables = []
     for why in results:
         second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (
@@ -750,8 +786,18 @@ def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
+WHYS = ResultKind(
+    "why",
+    Why,
+    why_tables,
+    parts="effects",
+    records=lambda why: [
+        json_value(why) | {"gap": json_value(why.gap), "unexplained": json_value(why.unexplained)}
+    ],
+)
+
+
 def _effect_tables(why: Why) -> list[Table]:
-    """Changes that leave less of the gap than there is, or all of them where there are two rankings."""
     near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
     near_kinds, all_kinds = {e.kind for e in near}, {e.kind for e in why.effects}
     far = ", ".join(
@@ -788,9 +834,13 @@ def _verdict(why: Why) -> str:
         nearest = f"; the nearest change leaves {change(why.unexplained)}" if why.effects else ""
         return f"not explained by scoring{nearest}: the rankings differ, or a rule that is not known here"
     gaps = [why.gap, *(e.gap for e in why.effects)]
+    unknown = all(one.setting in SEEN_IN_RUNS for one in why.settings)
+    made = (
+        "run files do not say how they were made, folders of weir run do" if unknown else "see the settings"
+    )
     return (
         f"no change of scoring closes the gap: it lies between {change(min(gaps))} and {change(max(gaps))}, "
-        "so the rankings differ: see the settings"
+        f"so the rankings differ: {made}"
     )
 
 

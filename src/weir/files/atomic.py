@@ -1,9 +1,8 @@
-"""Files and folders that appear whole or not at all.
+"""Files and folders that appear complete or not at all.
 
-Everything is written under a temporary name beside its destination, forced to the disk and then renamed: a reader, a
-second process, or the next run after a crash or a power cut never sees half a file. A symbolic link stays, and what it
-leads to is replaced. What no file can be renamed onto, a pipe, a device, a socket or standard output, is written
-through once the content is whole.
+Content is written beside the destination, synced to disk and renamed, so that nobody sees half a file, even
+after a crash. Symbolic links stay and their destination is replaced. Pipes, devices, sockets and standard
+output receive the content once it is complete.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _WINDOWS_FOLDER = 247  # characters of a folder's path that Windows takes; of a 
 UNPORTABLE = re.compile(
     r'[<>:"|?*\\\x00-\x1f]|[. ]$|^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)', re.IGNORECASE
 )
-"""What no name of a file may hold on Windows: characters, a blank or a dot at its end, names of devices."""
+"""Names that Windows refuses: some characters, a final blank or dot, device names."""
 
 _REASONS = {
     errno.ENOSPC: "no space left on the disk",
@@ -56,7 +55,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """While `path` is written: raises StoreError, in one line, for an error of the operating system."""
+    """Raise StoreError, in one line, for an error of the operating system in the block that writes `path`."""
     try:
         yield
     except OSError as error:
@@ -80,11 +79,14 @@ def _reason(error: OSError, system: str) -> str:
 
 @contextmanager
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Write a file under the temporary path this yields; it takes its name when the block ends well.
+    """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
-    path: STANDARD_OUTPUT, `-`, is standard output; a link is followed; a file that is replaced keeps its permissions.
-    durable: force the bytes to the disk first and the name after them, so that the file survives a power cut too.
-    Raises StoreError when the disk refuses, and for a folder; nothing is left behind on any error.
+    `-` is standard output; links are followed; a replaced file keeps its permissions; nothing remains after
+    an error.
+
+    durable: sync to disk, to survive a power cut.
+
+    Raises StoreError if the disk refuses, and for a folder.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -115,7 +117,9 @@ def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def _target(path: Path) -> Path:
-    """Where a path leads through all links, be it there or not; raises StoreError for links in a circle."""
+    """Return the file that a link leads to, existing or not, else the path; raises StoreError for a circle of links."""
+    if not path.is_symlink():
+        return path
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise StoreError(f"cannot write {path}: a link that leads back to itself")
@@ -123,7 +127,6 @@ def _target(path: Path) -> Path:
 
 
 def _permissions(path: Path) -> int | None:
-    """The permissions of a file, None where there is none."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -131,10 +134,7 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether what is written there goes through, to a reader or a device, and no file can take its name.
-
-    So it is for `-`, for a pipe, device or socket, and for a name of standard output; through links too.
-    """
+    """Return whether `path` is a pipe, device, socket or standard output, which no file can replace."""
     if path == STANDARD_OUTPUT:
         return True
     try:
@@ -145,7 +145,7 @@ def is_stream(path: Path) -> bool:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether a path is `-`, or where standard output goes, as /dev/stdout is, also of `weir ... > FILE`."""
+    """Return whether `path` is `-` or names the file that standard output goes to, such as /dev/stdout."""
     if path == STANDARD_OUTPUT:
         return True
     with suppress(OSError, ValueError, AttributeError):  # it may be closed, or a buffer in memory
@@ -155,10 +155,6 @@ def is_standard_output(path: Path) -> bool:
 
 @contextmanager
 def _written_through(path: Path) -> Iterator[Path]:
-    """Write a temporary file, whose content goes to a stream when the block ends well.
-
-    Raises StoreError where the stream refuses; BrokenPipeError of standard output, whose reader has seen enough.
-    """
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
         temporary = Path(folder) / "content"
         with storing(path):
@@ -175,7 +171,6 @@ def _written_through(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _stream(path: Path) -> Iterator[BinaryIO]:
-    """A pipe or a device that is there, open for writing, or a socket that somebody listens to."""
     if not path.is_socket():
         with os.fdopen(os.open(path, os.O_WRONLY), "wb") as file:
             yield file
@@ -190,12 +185,10 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Fill the temporary folder this yields; it takes its name when the block ends well.
+    """Yield a temporary folder, synced to disk and renamed to `path` when the block succeeds.
 
-    An older folder of that name is replaced, and a link to one followed. When several processes build the same one,
-    each succeeds and one of the results stays. Every file is forced to the disk first, so that what is there after a
-    power cut is whole. Raises StoreError when the disk refuses, and where something else than a folder is; nothing is
-    left behind on any error.
+    An older folder is replaced, a link followed; if several processes write it, one result stays. Nothing
+    remains after an error. Raises StoreError if the disk refuses, and if `path` is no folder.
     """
     with storing(path):
         target = _target_folder(path)
@@ -214,13 +207,12 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it where they are not yet, a link followed; raises StoreError."""
+    """Create a folder and its parents if missing, following links; raises StoreError."""
     with storing(path):
         _target_folder(path).mkdir(parents=True, exist_ok=True)
 
 
 def _target_folder(path: Path) -> Path:
-    """As `_target`; raises StoreError where something else than a folder is, which a folder would replace."""
     target = _target(path)
     if path == STANDARD_OUTPUT or (target.exists() and not target.is_dir()):
         there = "standard output" if path == STANDARD_OUTPUT else "a file is there"
@@ -229,10 +221,9 @@ def _target_folder(path: Path) -> Path:
 
 
 def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
-    """Raise StoreError where a folder, which may be a stranger's, has a link that leads out of it, a pipe or a device.
+    """Raise StoreError if an untrusted folder contains a link that leads out of it, a pipe or a device.
 
-    What is written below it, in place or by name, would land elsewhere. folders: the names of the folders in it that
-    are written, which are searched whole; of the others nothing is asked.
+    folders: names of the subfolders to search, which must include all that will be written.
     """
     inside = root.resolve()
     for above, names, files in os.walk(root):
@@ -250,15 +241,12 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
             else:
                 continue
             raise StoreError(
-                f"{path} is {found}, and nothing is written through it; remove it, or name another folder with -o"
+                f"{path} is {found}, and nothing is written through it; remove it, or write to another folder"
             )
 
 
 def own_file(path: Path) -> Path:
-    """The path of a file inside a folder that is written, of which a link, a pipe or a device is taken away first.
-
-    Only what a user names itself is written through.
-    """
+    """Return the path after removing a link, pipe or device there; for files that the user does not name."""
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -266,26 +254,25 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a whole file atomically; raises StoreError when the disk refuses."""
+    """Write a file atomically; raises StoreError."""
     with atomic_file(path, durable) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a whole UTF-8 file atomically, line ends as given; raises StoreError when the disk refuses."""
+    """Write a UTF-8 file atomically, line ends as given; raises StoreError."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value as indented JSON atomically; raises StoreError when the disk refuses."""
+    """Write a value atomically as indented JSON; raises StoreError."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 
 def writable(folder: Path) -> bool:
-    """Whether new files may be made in a folder, or in the nearest one above it that exists.
+    """Return whether files can be created in a folder, or in its nearest existing parent.
 
-    A folder without any write permission counts as read-only even for the superuser. On Windows that mark says
-    nothing of what may be made in a folder.
+    Without write permission bits it is read-only even for root, except on Windows.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -294,25 +281,21 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed processes left beside `path` while they were writing it.
+    """Remove temporary files that killed processes left beside `path`.
 
-    A process of this machine is asked whether it lives; of others (a shared folder) an hour without a write
-    is waited for.
+    Files of other machines go after an hour without a write.
     """
     _sweep(path.parent, f".{path.name}{_MARK}")
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove what killed processes left in a folder while they were writing any file of it; see `sweep`."""
+    """Remove temporary files that killed processes left in a folder, as `sweep`."""
     _sweep(folder, ".")
 
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """A folder among the system's temporary ones for the length of the block.
-
-    Those of this name that killed processes of this machine left are removed before.
-    """
+    """Yield a temporary folder of the system, after removing folders of killed processes."""
     begins = f"weir-{name}{_MARK}"
     _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)
     prefix = f"{begins}{_host()}-{os.getpid()}-"
@@ -372,7 +355,7 @@ def _move_into_place(new: Path, path: Path) -> None:
 
 
 def _moved(move: Callable[[], object], unless: Path | None = None) -> None:
-    """Move a file or folder; on Windows what somebody has open for a moment is tried again, unless a path is there."""
+    """Retry a move that Windows refuses while the file is open, unless the path `unless` exists."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -403,7 +386,6 @@ def _sync(path: Path) -> None:
 
 
 def _sync_all(folder: Path) -> None:
-    """Force every file below a folder to the disk, and the names of all of them."""
     for inside, _, names in os.walk(folder, topdown=False):
         for name in names:
             _sync(Path(inside) / name)
@@ -411,7 +393,6 @@ def _sync_all(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk, where a system can: Windows and some file systems cannot."""
     if os.name != "posix":
         return
     try:

@@ -1,8 +1,7 @@
-"""What columns are called: the one home of the names by which rankings and judgments are recognised."""
+"""Column names by which rankings and judgments are recognised: their one home."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from weir.errors import BadValue, FormatError, WeirError
+from weir.errors import BadValue, FormatError, WeirError, nearest_names
 
 Kind: TypeAlias = Literal["run", "qrels"]
 Tiers: TypeAlias = tuple[frozenset[str], ...]
@@ -20,14 +19,14 @@ Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True)
 class FieldNames:
-    """Hold the names of column_names.toml, folded; the file says of what each table is."""
+    """The names of fields in column_names.toml, which documents each table; compared by `fold`."""
 
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""
     labels: Mapping[bool, frozenset[str]]
-    """{whether a column of such a name holds labels: names}."""
+    """{whether a column with the name holds labels: names}."""
     words: Mapping[str, frozenset[str]]
-    """{part of a document in which words are looked for: names}."""
+    """{part of a document to search for words: names}."""
     runs: frozenset[str]
     clicks: Mapping[str, frozenset[str]]
     containers: frozenset[str]
@@ -35,19 +34,19 @@ class FieldNames:
     unanswerable: Mapping[str, frozenset[str]]
 
     def every(self, *roles: str) -> frozenset[str]:
-        """All names of some roles, by default of every role."""
+        """Return all names of these roles, by default of every role."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
 
 @lru_cache(4096)
 def fold(name: object) -> str:
-    """A name as it is compared: without case, blanks, hyphens and underscores."""
+    """Return a name for comparison: without case, blanks, hyphens and underscores."""
     return re.sub(r"[\W_]+", "", str(name).casefold())
 
 
 @cache
-def names() -> FieldNames:
-    """The names, read once."""
+def field_names() -> FieldNames:
+    """Return the names by which files may call each field; the list is read once."""
     table = tomllib.loads(files("weir.files").joinpath("column_names.toml").read_text(encoding="utf-8"))
 
     def folded(words: Iterable[str]) -> frozenset[str]:
@@ -66,20 +65,20 @@ def names() -> FieldNames:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """The columns that are called as is usual for a role, those of the best tier; [] for none.
+    """Return the columns with a usual name of a role, from the best tier of names only; [] for none.
 
-    PyTerrier's `docid`, a number of its own beside `docno`, is none of the documents' names then.
+    PyTerrier's numeric `docid` is ignored beside `docno`.
     """
     folded = [(column, fold(column)) for column in columns]
     if any(name == "docno" for _, name in folded):
         folded = [(column, name) for column, name in folded if column != "docid"]
-    tiers = ([column for column, name in folded if name in tier] for tier in names().roles[role])
+    tiers = ([column for column, name in folded if name in tier] for tier in field_names().roles[role])
     return next((fitting for fitting in tiers if fitting), [])
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
-    """The columns that have a usual name of one of some roles, whatever its tier, but for PyTerrier's `docid`."""
-    known = names().every(*roles)
+    """Return the columns with a usual name of any of these roles, without PyTerrier's `docid`."""
+    known = field_names().every(*roles)
     found = [column for column in columns if fold(column) in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
 
@@ -93,39 +92,37 @@ _ROLES = {
     "score": ("score",),
     "grade": ("grade", "score"),
 }
-"""What a column holds -> the roles that it may play, the best first."""
+"""{content of a column: roles it may play, the best first}."""
 
-# What Weir itself writes; BEIR's own header is kept for tab-separated judgments.
+# Headers that Weir writes; BEIR's own header is kept for tab-separated judgments.
 WRITTEN: dict[Kind, tuple[str, str, str]] = {
     "run": ("query_id", "doc_id", "score"),
     "qrels": ("query_id", "doc_id", "relevance"),
 }
 BEIR_HEAD = ("query-id", "corpus-id", "score")
 SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
-"""The columns of a sheet on which people judge."""
+"""Columns of a sheet on which people judge."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """What the lines of a table with a header hold: names of the cells, the byte between them, where to look.
-
-    query, doc, number: which cells hold the query, the document, and the score or grade; rank: which holds the rank of
-    a run's rows, None where no cell does.
-    """
+    """The positions of the columns that hold query, document, grade and so on."""
 
     separator: str
     names: tuple[str, ...]
     query: int
+    """Position of the query column, as `doc` and `number` (score or grade)."""
     doc: int
     number: int
     rank: int | None = None
+    """Position of the rank column of a run; None without one."""
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
-    """Which columns hold the query, the document and the score (of a run) or grade (of judgments).
+    """Return the positions of the columns of query, document and score (of a run) or grade (of judgments).
 
-    Raises BadValue, or for the file at `path` FormatError, where one of them is missing, naming the column that is
-    probably meant, or could be either of two, and where judgments have a rank and a score, as runs do.
+    Raises BadValue, or FormatError if `path` is given, for a missing or ambiguous column, and for judgments
+    with ranks.
     """
     query, doc, value = (
         _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
@@ -138,7 +135,6 @@ def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tu
 
 
 def _chosen(columns: Sequence[str], what: str, path: object) -> int:
-    """The one column that is called as usual for its purpose."""
     for role in _ROLES[what]:
         matches = of_role(columns, role)
         if len(matches) > 1:
@@ -147,11 +143,12 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
             )
         if matches:
             return list(columns).index(matches[0])
-    usual, others = names().every(*_ROLES[what]), names().every("query_id", "query", "doc", "grade", "score")
+    usual, others = (
+        field_names().every(*_ROLES[what]),
+        field_names().every("query_id", "query", "doc", "grade", "score"),
+    )
     near = [
-        column
-        for column in columns
-        if fold(column) not in others and difflib.get_close_matches(fold(column), usual, n=1, cutoff=0.6)
+        column for column in columns if fold(column) not in others and nearest_names(fold(column), usual, 1)
     ]
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     if what == "score" and (distances := of_role(columns, "distance")):
@@ -176,9 +173,9 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
 
 
 def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
-    """Which columns of a table of labels hold the query and the document; None where no column is called so.
+    """Return the positions of the query and document columns of labels; None if either is missing.
 
-    Raises FormatError where a column could be either of two.
+    Raises FormatError for an ambiguous column.
     """
     if not (_have(columns, "query_id", "query") and _have(columns, "doc")):
         return None
@@ -186,15 +183,15 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
 
 def is_label(column: str) -> bool | None:
-    """Whether a column of a table of labels is one, by its name; None where the name does not say."""
+    """Return whether a column's name says that it holds labels; None if the name says neither."""
     name = fold(column)
-    if name in names().labels[True] | names().every("grade", "score"):
+    if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
-    return False if name in names().labels[False] else None
+    return False if name in field_names().labels[False] else None
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Whether the first line of a table names columns: it has a usual name and no number."""
+    """Return whether the first line of a table is a header: no number and a usual name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)
@@ -203,37 +200,43 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Whether one of these is the first choice of a name of a column: then all are columns, else queries, say."""
+    """Return whether a name is a first choice for a column, so that all are column names and not, say, queries."""
     return any(
-        fold(column) in names().roles[role][0]
+        fold(column) in field_names().roles[role][0]
         for role in ("query_id", "query", "doc", "grade", "score")
         for column in columns
     )
 
 
 def _have(columns: Iterable[str], *roles: str) -> bool:
-    return not names().every(*roles).isdisjoint(map(fold, columns))
+    return not field_names().every(*roles).isdisjoint(map(fold, columns))
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
-    """Whether a column is called rank, as only runs have one."""
+    """Return whether a column is called rank, as only in runs."""
     return "rank" in map(fold, columns)
 
 
 def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Which column holds the ranks of a run; None where none does, or two may, and for judgments."""
+    """Return the position of the rank column of a run; None if missing, ambiguous, or for judgments."""
     found = of_role(columns, "rank") if kind == "run" else []
     return list(columns).index(found[0]) if len(found) == 1 else None
 
 
+def system_column(columns: Sequence[str], kind: Kind) -> int | None:
+    """Return the position of the column that names the system of a run's row; None if missing or for judgments."""
+    names = field_names().runs
+    return next((at for at, name in enumerate(columns) if fold(name) in names and kind == "run"), None)
+
+
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Which column says where judgments come from; None where none does, and for a run."""
+    """Return the position of the origin column of judgments; None if missing or for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:
-    """Whether named columns hold a run or judgments, by the third; raises FormatError for neither."""
+    """Return "run" or "qrels" by the names of columns. Raises FormatError for neither."""
     judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))
     kind: Kind = "qrels" if judged else "run"
     three_columns(columns, kind, path)

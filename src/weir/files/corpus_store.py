@@ -1,4 +1,4 @@
-"""A collection's documents as columns in files that are mapped into memory."""
+"""A collection's documents as memory-mapped column files."""
 
 from __future__ import annotations
 
@@ -48,22 +48,21 @@ from weir.files.leases import locked
 from weir.files.records import duplicate, read_documents
 from weir.settings import settings
 
-# Text columns in files: written as they grow, memory-mapped, compared with their checksums when they are first used.
+# Text columns in files: written as they grow, memory-mapped, verified by checksum before first use.
 #
-# A column is two files: `<name>.utf8`, the bytes of its texts one behind the other, and `<name>.offsets`, little-
-# endian int64[n + 1], where each text begins and the last one ends.
+# A column is two files: `<name>.utf8`, the concatenated bytes of its texts, and `<name>.offsets`, little-endian
+# int64[n + 1], the start of each text and the end of the last.
 
 BATCH_STRINGS = 4096
-"""Strings read together by who goes through all of them."""
+"""Strings read at a time."""
 
 
-def column_files(name: str) -> tuple[str, str]:
-    """The names of the files of a column: of its bytes and of its offsets."""
+def _column_files(name: str) -> tuple[str, str]:
     return f"{name}.utf8", f"{name}.offsets"
 
 
 class ColumnHash:
-    """A SHA-256 of the bytes of a text column and one of its offsets, whatever the batches it comes in."""
+    """SHA-256 hashes of the bytes and the offsets of a text column, independent of the batches it came in."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -71,14 +70,14 @@ class ColumnHash:
 
     @staticmethod
     def of(column: StringColumn) -> bytes:
-        """The hash of a whole column."""
+        """Return the hash of a whole column."""
         whole = ColumnHash()
         for start in range(0, len(column), BATCH_STRINGS):
             whole.append(column.slice(start, start + BATCH_STRINGS))
         return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
-        """Take some more texts; returns their bytes, and where each of them ends in the column, as files hold them."""
+        """Add texts; return their bytes and end offsets as column files hold them."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
@@ -89,7 +88,7 @@ class ColumnHash:
         return data, offsets
 
     def digest(self) -> bytes:
-        """The hash of the column: equal columns have equal ones."""
+        """Return the hash of the texts so far."""
         return self._hash[0].digest() + self._hash[1].digest()
 
 
@@ -97,52 +96,51 @@ class ColumnWriter:
     """Writes a text column batch by batch, and hashes it."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self._paths = tuple(folder / file for file in column_files(name))
+        self._paths = tuple(folder / file for file in _column_files(name))
         self._data, self._offsets = (path.open("wb") for path in self._paths)
         self._offsets.write(np.zeros(1, "<i8").tobytes())
         self.hash = ColumnHash()
 
     def append(self, texts: Strings) -> None:
-        """Write some texts; raises OSError where the disk refuses."""
+        """Write some texts; raises OSError."""
         for file, part in zip((self._data, self._offsets), self.hash.append(texts), strict=True):
             file.write(part)
 
     def close(self) -> None:
-        """Close both files, which is when the last of their bytes are written."""
+        """Close, and so flush, the column's two files."""
         try:
             self._data.close()
         finally:
             self._offsets.close()
 
     def remove(self) -> None:
-        """Remove both files of a column that nobody needs."""
+        """Delete the column's two files."""
         for path in self._paths:
             path.unlink()
 
 
 @dataclass(eq=False)
 class CheckedFile:
-    """A memory-mapped file of which no block is used before it was compared with its checksum.
-
-    path: where; checksum: what was written there; mend: builds the file again, with the same bytes, or raises
-    StoreError; told what was found damaged.
-    """
+    """A memory-mapped file whose blocks are verified by checksum before their first use."""
 
     path: Path
     checksum: Checksum
     mend: Callable[[StoreError], None]
+    """Rebuilds the damaged file with the same bytes, or raises StoreError."""
     raw: Bytes = field(init=False)
-    _sound: NDArray[np.bool_] = field(init=False)
+    _undamaged_store: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         empty = self.checksum.bytes == 0  # which cannot be mapped
         self.raw = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(self.path, np.uint8, "r"))
-        self._sound = np.zeros(len(self.checksum.blocks), np.bool_)
+        self._undamaged_store = np.zeros(len(self.checksum.blocks), np.bool_)
 
     def need(self, start: int, stop: int) -> None:
-        """Make sure of bytes start..stop-1; a damaged file is mended, and `raw` is then another array."""
+        """Verify bytes start..stop-1; a damaged file is rebuilt, which replaces `raw`. Raises StoreError if
+        that fails.
+        """
         first, last = start // BLOCK_BYTES, -(-stop // BLOCK_BYTES)
-        if stop <= start or self._sound[first:last].all():
+        if stop <= start or self._undamaged_store[first:last].all():
             return
         damage = self._damage(first, last)
         if damage is None:
@@ -154,27 +152,24 @@ class CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """As `need`, of several pieces, none reaching beyond the file."""
+        """Verify several byte ranges, as `need`."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
             self.need(start * BLOCK_BYTES, (stop + 1) * BLOCK_BYTES)
 
     def _damage(self, first: int, last: int) -> str | None:
-        for number in (first + np.flatnonzero(~self._sound[first:last])).tolist():
+        for number in (first + np.flatnonzero(~self._undamaged_store[first:last])).tolist():
             at = number * BLOCK_BYTES
             if zlib.crc32(self.raw[at : at + BLOCK_BYTES].data) != self.checksum.blocks[number]:
                 return f"in bytes {at} and following"
-            self._sound[number] = True
+            self._undamaged_store[number] = True
         return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredStrings:
-    """A column in its two files; see StringColumn.
-
-    Raises StoreError, when strings are read, for damage that cannot be mended.
-    """
+    """A StringColumn in two memory-mapped files. Reading raises StoreError for damage that cannot be repaired."""
 
     data: CheckedFile
     offsets: CheckedFile
@@ -196,18 +191,17 @@ class StoredStrings:
             yield from self.slice(start, start + BATCH_STRINGS)
 
     def lengths(self) -> Int64:
-        """Bytes of each string."""
         return np.diff(self._cuts(0, len(self)))
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Strings start..stop-1, sharing the memory of the file."""
+        """Return strings start..stop-1, sharing the mapped memory."""
         start, stop, _ = slice(start, stop).indices(len(self))
         ptr = self._cuts(start, max(start, stop))
         self.data.need(int(ptr[0]), int(ptr[-1]))
         return Strings(self.data.raw, ptr)
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """The strings at these positions, copied; only the blocks they stand on are read."""
+        """Return a copy; reads only the blocks of these strings."""
         at = np.asarray(codes, np.int64)
         at = np.where(at < 0, at + len(self), at)
         if len(at) and not 0 <= at.min() <= at.max() < len(self):
@@ -223,7 +217,6 @@ class StoredStrings:
         return Strings(self.data.raw, ptr).take(at)
 
     def tolist(self) -> list[str]:
-        """All strings as Python strings."""
         return self.slice(0, len(self)).tolist()
 
     @property
@@ -231,7 +224,6 @@ class StoredStrings:
         return self.offsets.raw.view("<i8")
 
     def _cuts(self, start: int, stop: int) -> Int64:
-        """Where strings start..stop-1 lie among the bytes: int64[n + 1], rising."""
         self.offsets.need(8 * start, 8 * stop + 8)
         ptr = self._ptr[start : stop + 1]
         if not (ptr[0] >= 0 and ptr[-1] <= self.data.checksum.bytes and (ptr[1:] >= ptr[:-1]).all()):
@@ -244,14 +236,13 @@ class StoredStrings:
 
 # Metadata of stored documents as columns in files, each made when it is first asked for.
 #
-# They stand in a folder `<file>.fields.weir` beside the store of the documents, which holds metadata as it was
-# written:
+# They are in a folder `<file>.fields.weir` beside the store of the documents, which holds metadata as written:
 #
-#     fields.json          the names and kinds of all fields, and of which metadata
-#     <hash of a name>/    a field: value.utf8 and value.offsets (see stored_strings.py), number.npy where all are
-#                          numbers, field.json with its digest, and the checksums of its files
+#     fields.json          names and kinds of all fields, and the identity of the metadata
+#     <hash of a name>/    a field: value.utf8 and value.offsets, number.npy if all values are numbers,
+#                          field.json with its digest, and the checksums of its files
 #
-# All of it is derived data: what is damaged, or of other metadata, is made again. Where nothing may be written, a
+# All of it is derived data: damaged files and files of other metadata are made again. If nothing may be written, a
 # field is made in memory, with the same digest.
 
 FIELD_FORMAT = 1
@@ -262,26 +253,25 @@ KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
 
 @dataclass(frozen=True, eq=False)
 class MetadataColumn:
-    """The metadata of documents as it was written, and the folder in which its fields may stand.
-
-    column: a JSON object for each document, "" for one without; None where no document has any; folder: None where
-    nothing may be written; source: what messages call the documents.
-    """
+    """The metadata of documents as JSON, and the folder for columns of its fields."""
 
     column: StringColumn | None
+    """A JSON object for each document, "" for none; None if no document has any."""
     folder: Path | None
+    """None if nothing may be written."""
     source: str
+    """Name of the documents' file in messages."""
 
     @property
     def identity(self) -> str:
-        """What tells this metadata from other: a hash of the checksums of its files."""
+        """Hash of the checksums of its files, which identifies the metadata."""
         if not isinstance(self.column, StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def documents(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """The fields of all documents, some thousand documents at a time."""
+        """Yield the fields of all documents in batches."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
@@ -291,20 +281,17 @@ class MetadataColumn:
 
 @dataclass(frozen=True, eq=False)
 class StoredFields:
-    """The fields of a stored corpus; opened: gives its metadata, when a field is first asked for.
-
-    Raises StoreError, when a field is read, where its files cannot be written.
-    """
+    """The fields of a stored corpus. Reading a field raises StoreError if its files cannot be written."""
 
     opened: Callable[[], MetadataColumn]
+    """Opens the metadata when a field is first asked for."""
     columns: dict[str, FieldColumn] = field(default_factory=dict)
+    """Fields read so far."""
 
     def names(self) -> tuple[str, ...]:
-        """See DocumentFields."""
         return tuple(self._kinds)
 
     def column(self, name: str) -> FieldColumn:
-        """See DocumentFields."""
         if name not in self._kinds:
             raise unknown_field(name, self.names())
         if name in self.columns:
@@ -358,7 +345,6 @@ class StoredFields:
         return fields.kinds()
 
     def _write(self, place: Path, about: Mapping[str, object]) -> FieldColumn:
-        """Write a field, and open it."""
         name, kind = str(about["field"]), cast(FieldKind, about["kind"])
         with atomic_dir(place) as folder:
             writer, numbers = ColumnWriter(folder, VALUE), [np.empty(0)]
@@ -384,14 +370,13 @@ def _field_digest(kind: FieldKind, texts: bytes) -> str:
 
 
 def _read(place: Path, about: Mapping[str, object]) -> FieldColumn | None:
-    """A field as it was written, every byte compared; None where it was not, is damaged, or of other metadata."""
     if not place.is_dir():
         return None
     try:
         record = open_folder(place, FIELD_RECORD)
         if any(record.get(key) != value for key, value in about.items()):
             return None
-        data, offsets = column_files(VALUE)
+        data, offsets = _column_files(VALUE)
         empty = record["files"][data].bytes == 0  # which cannot be mapped
         raw = np.empty(0, np.uint8) if empty else np.memmap(place / data, np.uint8, "r")
         texts = Strings(np.asarray(raw), np.asarray(np.memmap(place / offsets, "<i8", "r")))
@@ -408,23 +393,21 @@ def _say_damaged(error: Exception) -> None:
     warnings.warn(StoreWarning(f"{error}; the field is read again"), stacklevel=4)
 
 
-# A collection's documents as columns in files that open in milliseconds, whatever their size.
+# A collection's documents as columns in files that open in milliseconds at any size.
 #
-# A store is a folder `<file>.weir` beside the documents, or in Weir's home where that place is read-only:
+# A store is a folder `<file>.weir` beside the documents, or in Weir's home if that place is read-only:
 #
-#     _id.utf8 _id.offsets     the texts of a column and where each begins (see stored_strings.py); likewise
-#                              title, text, and metadata, JSON objects, where documents have any
+#     _id.utf8 _id.offsets     the texts of a column and their offsets; likewise title, text, and metadata (JSON
+#                              objects), if documents have any
 #     ids.hash.npy             the sorted 64-bit hashes of the ids
-#     ids.code.npy             the document each of them belongs to
+#     ids.code.npy             the document number of each hash
 #     store.json               format, source, fingerprint, number of documents, columns,
 #                              the length and the checksums of each file, and a checksum of its own
 #
-# It is derived data: one whose source has changed is rebuilt without a question, one that is damaged or of another
-# version with one line (StoreWarning). The source is known by its size, its times and its place on the disk; where
-# only the size and the time of its last change are as they were, as after a copy, it is read and compared with its
-# SHA-256. The fields of its metadata stand beside it (field_store.py). Lengths are compared when it is opened; bytes,
-# a block at a time, when they are first used: opening five million documents takes milliseconds, and what decides a
-# number was verified before.
+# It is derived data: a store whose source has changed is rebuilt silently, a damaged or older one with a
+# StoreWarning. The source is identified by size, times and inode; if only size and modification time are equal, as
+# after a copy, its SHA-256 is compared. Lengths are verified on opening, bytes block by block on first use: opening
+# five million documents takes milliseconds, and no unverified byte decides a number.
 
 FORMAT, FINGERPRINT = 3, 1
 RECORD, HASHES, CODES = "store.json", "ids.hash.npy", "ids.code.npy"
@@ -436,36 +419,35 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """An opened store: where it is, its documents, its metadata column, and what reading the source met.
-
-    path: of the store, or of the documents' file where they are held in memory;
-    metadata: JSON objects ("" where a document has none), or None when no document has any; all_keys: whether it holds
-    all that documents have beside identifier, title and text, as every store does that was built since fields can be
-    searched. null_texts: documents whose text was null, NaN or absent, and is empty here.
-    """
+    """A collection's documents in a store opened for reading, with facts about their file."""
 
     path: Path
+    """Path of the store; of the documents' file if they are in memory."""
     corpus: Corpus
     metadata: StringColumn | None
+    """JSON objects, "" for none; None if no document has any."""
     all_keys: bool
+    """True if metadata has all fields of the file; false in stores of older versions."""
     null_texts: int
+    """Number of documents whose text was null, NaN or missing, and is empty here."""
 
 
 def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
-    """The documents of a file, through its store; see `open_store`."""
+    """Return the documents of a file, through its store; raises as `open_store`."""
     return open_store(part, beside).corpus
 
 
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
-    """Open the store of a documents file, building it on the first call or when the file has changed.
+    """Return the store of a documents file, opened; built if missing or if the file has changed.
 
-    beside: keep the store next to the file where that is possible; read_only: write nothing, and hold the documents in
-    memory where there is no store of them. Warns (StoreWarning) where it was damaged, or of another version, and is
-    built again. Raises FormatError for a file that is no collection, StoreError when the store cannot be written, or is
-    damaged with no file to rebuild it from.
+    beside: keep the store next to the file if possible.
+    read_only: write nothing; without a store, hold the documents in memory.
+
+    Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no
+    collection, StoreError if the store cannot be written, or is damaged and its source is gone.
     """
     if read_only:
-        store = _sound(part, beside) or _in_memory(part)
+        store = _undamaged_store(part, beside) or _in_memory(part)
         column = MetadataColumn(store.metadata, None, str(part))
         return replace(store, corpus=replace(store.corpus, metadata=StoredFields(lambda: column)))
     store = _open(part, beside)
@@ -474,7 +456,7 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """The fingerprint of the documents of a file as they stand there now, whatever a store says; nothing is written.
+    """Return the fingerprint of the documents in a file as it is now; writes nothing.
 
     Raises FormatError for a file that is no collection.
     """
@@ -486,8 +468,7 @@ def source_fingerprint(part: CollectionPart) -> str:
     return _fingerprint(rows, {n: h.digest() for n, h in hashes.items() if n != "title" or titled})
 
 
-def _sound(part: CollectionPart, beside: bool) -> CorpusStore | None:
-    """The store of a documents file where there is one, with all metadata, as the file is now."""
+def _undamaged_store(part: CollectionPart, beside: bool) -> CorpusStore | None:
     for place in store_paths(part, beside):
         with suppress(StoreError):
             store = _opened_store(place, part, read_only=True)
@@ -497,7 +478,6 @@ def _sound(part: CollectionPart, beside: bool) -> CorpusStore | None:
 
 
 def _in_memory(part: CollectionPart) -> CorpusStore:
-    """The documents of a file in memory."""
     batches = list(read_documents(part))
     ids, titles, texts = (
         Strings.concatenated([getattr(batch, name) for batch in batches])
@@ -514,7 +494,6 @@ def _in_memory(part: CollectionPart) -> CorpusStore:
 
 
 def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
-    """The metadata of a documents file, whose store is built again where it was built without all of it."""
     store = _open(part, beside, all_keys=True)
     name = store.path.name.removesuffix(".weir") + ".fields.weir"
     place = store.path.with_name(name)
@@ -529,7 +508,7 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
         try:
             store = _opened_store(place, part)
         except StoreError as error:
-            damage.append(str(error))  # the error itself would hold what it has mapped of the damaged store
+            damage.append(str(error))  # the error itself would keep the damaged store mapped
             continue
         if store is not None and (store.all_keys or not all_keys):
             return store
@@ -538,7 +517,7 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
             raise _unmendable(damage[0] if damage else f"{places[0]} is of another version", part)
         raise FormatError(part, "no such file", "the documents of a collection")
     place = next((p for p in places if writable(p.parent)), places[-1])
-    with _alone(place):
+    with _store_lock(place):
         try:
             store = _opened_store(place, part)  # which another process may have built meanwhile
         except StoreError as error:
@@ -555,7 +534,7 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
     return store
 
 
-def _alone(place: Path, wait: bool = True) -> AbstractContextManager[bool]:
+def _store_lock(place: Path, wait: bool = True) -> AbstractContextManager[bool]:
     return locked(place.with_name(f".{place.name}.lock"), wait)
 
 
@@ -564,7 +543,7 @@ def _unmendable(what: object, part: CollectionPart) -> StoreError:
 
 
 def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
-    """Where the store of a file may lie, the preferred place first."""
+    """Return the possible paths of a file's store, the preferred first."""
     inner = "" if part.member is None else "." + part.member.replace("/", "-")
     name = f"{part.path.name}{inner}.weir"
     key = hashlib.blake2b(
@@ -575,7 +554,7 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
 
 
 def fingerprint_of(store: Path) -> str:
-    """Hash a store's columns again, to compare with the fingerprint it records; raises StoreError."""
+    """Return the fingerprint of a store, computed from its columns; raises StoreError."""
     opened = _opened_store(store, None)
     if opened is None:
         raise StoreError(f"{store} is of another version")
@@ -597,8 +576,8 @@ def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
 
 def _build(place: Path, part: CollectionPart) -> None:
     with atomic_dir(place) as folder:
-        now = _source(part, part.path.stat())
-        source = now | {CONTENT: _content(part.path, tuple(now.values()))}
+        now = _file_identity(part, part.path.stat())
+        source = now | {CONTENT: _content_hash(part.path, tuple(now.values()))}
         columns: dict[str, ColumnWriter] = {}
         with ExitStack() as opened:
             for name in _COLUMNS:
@@ -633,28 +612,20 @@ def _build(place: Path, part: CollectionPart) -> None:
         seal_folder(folder, RECORD, about)
 
 
-def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
-    """What tells that a file is still the one that was read, without reading it.
-
-    No program sets the time at which a file's place or times were changed, whatever it does to the others.
-    """
+def _file_identity(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
     file: dict[str, object] = {"name": str(part.member or part.path.name), "size": stat.st_size}
     return file | {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
 
 
 @lru_cache(maxsize=256)
-def _content(path: Path, state: object) -> str:
-    """The SHA-256 of a file; state: what tells that it was not touched; a process reads it once.
-
-    A CRC would not do: a packed file ends in that of its content, so that a change of both leaves its own as it was.
-    """
+def _content_hash(path: Path, state: object) -> str:
+    # A CRC would not do: a gzip file ends in the CRC of its content, so a change of both can keep its own CRC.
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_index(folder: Path, part: CollectionPart) -> None:
-    """Hash and sort the ids, block by block; raises FormatError for an id that occurs twice."""
-    data, offsets = (np.memmap(folder / file, np.uint8, "r") for file in column_files("_id"))
+    data, offsets = (np.memmap(folder / file, np.uint8, "r") for file in _column_files("_id"))
     ids = Strings(data, offsets.view("<i8"))
     n = len(ids)
     hashes = np.empty(n, np.uint64)
@@ -677,12 +648,12 @@ def _write_index(folder: Path, part: CollectionPart) -> None:
 
 
 def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = False) -> CorpusStore | None:
-    """The store at a place; None where there is none, it is of another version, or its source has changed.
+    """Return the store at a place; None if missing, of another version, or out of date.
 
-    Raises StoreError where it is damaged, as far as that is seen without reading the documents.
+    Raises StoreError for damage that shows without reading the documents.
     """
     about = _record(place) if place.is_dir() else None
-    if about is None or (part is not None and not _fresh(place, about, part, read_only)):
+    if about is None or (part is not None and not _is_up_to_date(place, about, part, read_only)):
         return None
     try:
         files = checksums_read(about["files"])
@@ -691,9 +662,9 @@ def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = Fa
             files[name].verify(place / name, 0, 0)  # its length
         columns = {}
         for name in about["columns"]:
-            for file in column_files(name):
+            for file in _column_files(name):
                 files[file].verify(place / file, 0, 0)  # its length
-            pair = (CheckedFile(place / file, files[file], mend) for file in column_files(name))
+            pair = (CheckedFile(place / file, files[file], mend) for file in _column_files(name))
             columns[name] = StoredStrings(*pair)
         if any(len(column) != rows for column in columns.values()):
             raise StoreError(f"{place}: columns of other lengths than {RECORD} says")
@@ -708,7 +679,6 @@ def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = Fa
 
 
 def _record(place: Path) -> dict[str, Any] | None:
-    """What store.json says, None where it is of another version; raises StoreError for damage."""
     path = place / RECORD
     try:
         about = read_sealed(path)
@@ -724,7 +694,6 @@ def _record(place: Path) -> dict[str, Any] | None:
 def _index(
     place: Path, rows: int, files: dict[str, Checksum], mend: Callable[[StoreError], None]
 ) -> HashIndex:
-    """Where the ids are found by their hashes, compared with its checksums."""
     for name in (HASHES, CODES):
         try:
             files[name].verify(place / name)
@@ -740,15 +709,15 @@ def _index(
 
 
 def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
-    """Build a store again of which a part was found damaged while it was in use; the same bytes come back.
+    """Rebuild a store that was found damaged while in use, with the same bytes.
 
-    Raises StoreError where nothing may be written (part is None), and where the source is gone or another one by now.
+    Raises StoreError if nothing may be written (part is None) or the source has changed.
     """
     if part is None or not part.path.exists():
         raise _unmendable(error, part) if part is not None else error
-    if not _fresh(place, about, part, read_only=True):
+    if not _is_up_to_date(place, about, part, read_only=True):
         raise StoreError(f"{error}, and {part} has changed since; run the command again to read it")
-    with _alone(place):
+    with _store_lock(place):
         warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
         try:
             _build(place, part)
@@ -763,13 +732,9 @@ def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error
         raise StoreError(f"{error}; the rebuilt store differs: run the command again")
 
 
-def _fresh(place: Path, about: dict[str, Any], part: CollectionPart, read_only: bool) -> bool:
-    """Whether the source is the one the store was built from; one that is gone does not age its store.
-
-    A file that was moved or copied, or written with its time kept, is read, and noted where it is the same.
-    """
+def _is_up_to_date(place: Path, about: dict[str, Any], part: CollectionPart, read_only: bool) -> bool:
     try:
-        now = _source(part, part.path.stat())
+        now = _file_identity(part, part.path.stat())
     except FileNotFoundError:
         return True
     source = about.get(SOURCE)
@@ -779,10 +744,10 @@ def _fresh(place: Path, about: dict[str, Any], part: CollectionPart, read_only: 
         return False
     if all(source.get(name) == value for name, value in now.items()):
         return True
-    if source.get(CONTENT) != _content(part.path, tuple(now.values())):
+    if source.get(CONTENT) != _content_hash(part.path, tuple(now.values())):
         return False
     if not read_only and writable(place):
-        with _alone(place, wait=False) as alone:
+        with _store_lock(place, wait=False) as alone:
             if alone and _record(place) == about:
                 write_sealed(place / RECORD, {**about, SOURCE: {**source, **now}}, durable=False)
     return True

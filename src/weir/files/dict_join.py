@@ -1,8 +1,4 @@
-"""The join of judgments and rankings that are dicts in memory: no document is numbered.
-
-Only judged documents count for any measure, so their scores are looked up and counted among the sorted scores of
-their query; identifiers are compared only where scores are equal.
-"""
+"""The join of judgments and rankings that are dicts in memory, without numbering documents."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise, repeat
+from operator import contains
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,19 +36,19 @@ _NO_RANKING: Row = {}
 
 
 class _Unusual(Exception):
-    """Something that may be refused, warned of, or read in another way."""
+    pass
 
 
+# Only scores of judged documents are looked up and located among the sorted scores of their query; identifiers are
+# compared only for ties.
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """Judgments as they were given, and their grades in that order, as the dicts are somebody else's to change.
-
-    cuts: where those of each query begin, and the end.
-    """
+    """Judgments with a copy of their grades, since the caller may change the dicts."""
 
     rows: Rows
     grades: NDArray[Any]
     cuts: list[int]
+    """Offsets of each query's grades."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Given) or self.rows is not other.rows:
@@ -61,7 +58,7 @@ class _Given:
     __hash__ = object.__hash__
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{query: {document: grade}}; {} for a query whose dict was changed since, so that nothing equals it."""
+        """Return {query: {document: grade}}; a query changed since is {"": NaN}, which equals nothing."""
         grades = (self.grades[a:b].tolist() for a, b in pairwise(self.cuts))
         return {
             str(query): {str(d): g for d, g in row.items()}
@@ -72,12 +69,11 @@ class _Given:
 
 
 def join_dicts(qrels: object, run: object) -> Judged | None:
-    """The join of {query: {document: grade}} with {query: {document: score}}, scores compared as doubles.
+    """Return the join of {query: {document: grade}} with {query: {document: score}}; None for unusual input.
 
-    Relevant documents as a list or set, documents in rank order, and frames of few rows are taken, too. It equals
-    `Judged.of(Run.of(run), Qrels.of(qrels))`. None for anything unusual, such as values that are no plain numbers,
-    identifiers of two types, a document twice, and whatever `refuse_mismatched` may refuse or warn of: the slow way
-    decides what becomes of that.
+    Equals `Judged.of(Run.of(run), Qrels.of(qrels))`; lists and small frames are joined too. Unusual are
+    numbers of other types, mixed identifiers, repeated documents, and all that `refuse_mismatched` may refuse
+    or warn of.
     """
     try:
         judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")
@@ -116,6 +112,11 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     else:
         for a, b in pairwise(cuts):
             key[a:b].sort()
+    if any(map(contains, rankings.values(), rankings)) and any(
+        query in row and row[query] == -key[at]
+        for (query, row), at in zip(rankings.items(), cuts, strict=False)
+    ):
+        raise _Unusual  # perhaps a self-match, which is counted
     ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
     groups = tie_groups(ptr, key)
     begin = dict(zip(rankings, cuts, strict=False))  # the last cut is the end
@@ -135,7 +136,6 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     start_of_row = np.array(starts)[query]
 
     def places(key: Scores, judged_key: Scores, groups: Groups) -> tuple[Int64, Int64, Int64]:
-        """The rank of each judged document, and the first and last place of the documents of its score."""
         first = np.ones(len(row), np.int64)
         for (c, d), a, n in zip(pairwise(hits), starts, sizes, strict=True):
             if c < d:
@@ -147,7 +147,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         group = np.minimum(begins.searchsorted(at), len(begins) - 1)
         last = np.where(begins[group] == at, ends[group] - start_of_row, first)
         scored = [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)]
-        return _settled(judgments, scored, row, query, first, last), first, last
+        return _ranks_with_ties(judgments, scored, row, query, first, last), first, last
 
     rank, first, last = places(key, judged_key, groups)
     shared, tied_end = np.zeros(len(judgments), np.int32), np.zeros(len(judgments), np.bool_)
@@ -187,7 +187,6 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
 
 
 def _rows(value: dict[Any, Any], *, ranked: bool) -> Rows:
-    """The dicts by query; lists are relevant documents, or where `ranked` documents in rank order."""
     if _DICTS.issuperset(map(type, value.values())):
         return value
     if is_columns(value):
@@ -209,7 +208,6 @@ def _rows(value: dict[Any, Any], *, ranked: bool) -> Rows:
 
 
 def _refuse_odd_identifiers(*tables: Rows) -> None:
-    """Identifiers are texts throughout, or whole numbers throughout; no text is empty, too long or broken."""
     for rows in (tables, [row for table in tables for row in table.values()]):
         types = set(map(type, chain.from_iterable(rows)))
         if types == {str}:
@@ -225,7 +223,6 @@ def _refuse_odd_identifiers(*tables: Rows) -> None:
 
 
 def _cuts(rows: Rows) -> list[int]:
-    """Where the values of each row begin, and the end."""
     return [0, *accumulate(map(len, rows.values()))]
 
 
@@ -236,7 +233,6 @@ def _values(rows: Rows) -> Iterator[Any]:
 def _perhaps_exchanged(
     grade: NDArray[Any], grade_types: set[type], score: Float64, rankings: Rows, *, listed: bool
 ) -> bool:
-    """Whether `refuse_mismatched` may refuse or warn of judgments and rankings in each other's place."""
     scale = score[0] in _GRADE_SCALE
     if grade_types == {float} or (listed and scale):
         types = set(map(type, _values(rankings)))
@@ -245,10 +241,9 @@ def _perhaps_exchanged(
     return scale and len(set(grade.tolist())) > len(_GRADE_SCALE)
 
 
-def _settled(
+def _ranks_with_ties(
     judgments: Rows, answers: list[tuple[Row, Float64]], row: Int64, query: Int64, first: Int64, last: Int64
 ) -> Int64:
-    """The rank of each judged document: behind those of its score whose identifier is larger, as text."""
     shared = (last > first).nonzero()[0]
     if len(shared) == 0:
         return first

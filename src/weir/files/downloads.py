@@ -1,37 +1,42 @@
-"""Downloads from elsewhere, never trusted: files over HTTP, archives, data sets of the Hugging Face hub."""
+"""Untrusted downloads: files over HTTP, zip archives, data sets of the Hugging Face hub."""
 
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import math
 import os
 import re
 import shutil
 import stat
-import threading
 import time
-import urllib.error
-import urllib.request
+import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPException, IncompleteRead
 from pathlib import Path, PurePosixPath
-from socket import SHUT_RDWR
-from socket import socket as Socket
+from socket import gaierror
 from string import punctuation
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urljoin
 
-from weir.errors import BadValue, DownloadError, FormatError, StoreError
+from weir.errors import BadValue, DownloadError, DownloadWarning, FormatError, StoreError
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder, write_text
 from weir.files.json_record import parse_json
 from weir.files.leases import locked
 from weir.files.masks import without_secret
-from weir.files.retry_after import seconds_asked
+from weir.files.network import (
+    PIECE_BYTES,
+    RETRYABLE_STATUSES,
+    KeptConnection,
+    NotSentError,
+    seconds_asked,
+    seconds_before,
+)
 from weir.files.text_files import check_members, check_unpacked
 from weir.settings import (
     DESCRIPTION_BYTES,
@@ -42,6 +47,9 @@ from weir.settings import (
     secret,
 )
 
+if TYPE_CHECKING:
+    from urllib3.response import BaseHTTPResponse
+
 # Unpacks a zip from elsewhere without trusting it.
 
 _SHOWN = 80  # characters of a member's name in a message
@@ -49,19 +57,17 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 
 
 def extract(archive: Path, to: Path) -> None:
-    """Unpack a zip into a folder that appears whole or not at all.
+    """Unpack a zip atomically into a folder; a single top folder becomes `to` itself.
 
-    When all members lie in one folder, as in BEIR's archives, that folder becomes `to`.
-    Raises FormatError for a damaged zip and for members that lead outside (absolute, `..`, links), lie more than
-    32 folders deep, occur twice, are encrypted, are more than 10,000, or would unpack to more than 200 times the
-    archive; StoreError when the disk refuses or has too little room.
+    Raises FormatError for a damaged zip, more than 10,000 members or 200 times the archive's size, and
+    repeated or unsafe members (see `_refusal_reason`); StoreError if the disk refuses or is too full.
     """
     try:
         with zipfile.ZipFile(archive) as source:
             members = [m for m in source.infolist() if not m.is_dir()]
             check_members(archive, len(members))
             for member in members:
-                if reason := _refusal(member):
+                if reason := _refusal_reason(member):
                     shown = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
                     expected = "plain files inside the archive's own folder; nothing was unpacked"
                     raise FormatError(archive, shown, expected)
@@ -84,14 +90,12 @@ def extract(archive: Path, to: Path) -> None:
 
 
 def _require_disk(size: int, to: Path, doing: str) -> None:
-    """Raise StoreError where a disk has less room than what is to be written there."""
     free = shutil.disk_usage(next(p for p in (to, *to.parents) if p.exists())).free
     if size > free:
         raise StoreError(f"cannot {doing}: needs {size:,} bytes, {free:,} are free")
 
 
-def _refusal(member: zipfile.ZipInfo) -> str:
-    """Why a member is not unpacked, "" where it is."""
+def _refusal_reason(member: zipfile.ZipInfo) -> str:
     name = member.orig_filename.replace("\\", "/")
     if name.startswith("/") or name[1:2] == ":":
         return "an absolute path"
@@ -110,24 +114,23 @@ def _refusal(member: zipfile.ZipInfo) -> str:
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
-_CHUNK = 1 << 16
 _WORTH = 1 << 20  # bytes after which a connection that was cut counts as a good one
-_LATER = {408, 425, 429, 500, 502, 503, 504}
 _DIGITS = 18  # of the length of a file at most
 _MOVED = {301, 302, 303, 307, 308}
 _REDIRECTS = 10
-_REASON = 300  # characters of what is wrong with an address
+_REASON = 300  # characters of the fault of an address
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a file is; token: what opens it, sent to that host alone and not to where it may send on to."""
+    """The URL of a file to download, with the token that its host needs."""
 
     url: str
     token: str = field(default="", repr=False)
+    """Credential, sent to this host only and not after redirects."""
 
     def masked(self, text: str) -> str:
-        """What the server said, without the token."""
+        """Return a text from the server with the token masked."""
         return without_secret(text.encode("utf-8", "replace"), self.token).decode("utf-8", "replace")
 
     def __str__(self) -> str:
@@ -136,34 +139,37 @@ class Address:
 
 @dataclass(frozen=True)
 class Patience:
-    """When to give up on a server.
-
-    timeout: seconds without any byte; slowest: bytes a second, less over `window` seconds is a stall, and so long may
-    it take beyond the timeout until bytes of the file come; attempts: connections in a row that bring next to nothing;
-    pause: seconds before the second, then doubled; whole: seconds that one connection may last; most: bytes of a file
-    whose size is not published.
-    """
+    """Limits at which Weir gives up on a server."""
 
     timeout: float = 30.0
+    """Seconds without any byte."""
     slowest: float = 1024.0
+    """Bytes a second; fewer over `window` seconds are a stall."""
     window: float = 60.0
+    """Seconds; also the time beyond `timeout` until the first bytes of the file."""
     attempts: int = 5
+    """Successive connections that bring hardly any bytes."""
     pause: float = 1.0
+    """Seconds before the second attempt, then doubled."""
     whole: float = math.inf
+    """Seconds that one connection may last."""
     most: float = IMPORT_BYTES
+    """Maximal bytes of a file of unknown size."""
 
 
 class _TryAgainError(Exception):
-    """This connection failed; the next may not."""
+    def __init__(self, message: str, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class _HopelessError(Exception):
-    """This address will not give the file."""
+    pass
 
 
 @dataclass(frozen=True)
 class _Job:
-    """One file to fetch; what has arrived lies in `part`, where it came from in `note`."""
+    """A file to fetch; received bytes are in `part`, where they came from in `note`."""
 
     to: Path
     checksum: str | None
@@ -187,7 +193,6 @@ class _Job:
         self.note.unlink(missing_ok=True)
 
     def origin(self) -> dict[str, str]:
-        """The url and the version of what has arrived, as far as they are known."""
         with suppress(OSError, ValueError):
             origin = json.loads(self.note.read_text(encoding="utf-8"))
             if isinstance(origin, dict):
@@ -195,7 +200,6 @@ class _Job:
         return {}
 
     def refuse_more(self, size: int) -> None:
-        """Give an address up that sends more than the file has."""
         most = self.patience.most if self.size is None else self.size
         if size > most:
             self.discard()
@@ -211,13 +215,15 @@ def download(
     progress: Progress | None = None,
     patience: Patience | None = None,
 ) -> None:
-    """Fetch a file from the first of several addresses that gives it; a file that is there already is kept.
+    """Fetch a file from the first address that provides it. An existing file with the right checksum stays.
 
-    What has arrived is kept in `<to>.part`, and the next call goes on from there where the server allows it.
-    checksum: as `checksum_of` knows; a file with another one is removed. size: bytes expected, as `known_size` takes
-    them; an address that sends more, or more than `Patience.most` where that is not known, is given up. progress is
-    called with (bytes so far, bytes in all or None). Raises DownloadError, saying for each address what was wrong, and
-    StoreError when the disk refuses or has too little room.
+    Received bytes stay in `<to>.part`, from which the next call resumes.
+
+    checksum: see `checksum_of`. A file with another one is removed.
+    size: bytes expected; None for at most `Patience.most`. An address that sends more is given up.
+    progress: called with (bytes so far, total bytes or None).
+
+    Raises DownloadError with the reason for each address, StoreError if the disk refuses or is too full.
     """
     job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
@@ -241,14 +247,14 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """A length in bytes that somebody describes; None where it is no positive whole number, or that of no file."""
+    """Return a declared length in bytes; None unless it is a plausible positive integer."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
-    """The hash of a file, of the kind and in the form of `like`: "md5:...", "sha256:..." or "git:..."; raises BadValue.
+    """Return the hash of a file in the form of `like`: "md5:...", "sha256:..." or "git:..." (a git blob).
 
-    git: what git calls the file, the SHA-1 of a line with its length and of its bytes.
+    Raises BadValue for another form.
     """
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256", "git"):
@@ -263,7 +269,6 @@ def checksum_of(path: Path, like: str) -> str:
 
 
 def _fetch(address: Address, job: _Job) -> None:
-    """Bring the whole file into `job.part`, checked; raises _HopelessError when this address cannot."""
     url = address.url
     if not url.startswith(("http://", "https://")):
         raise _HopelessError("not an http address")
@@ -286,149 +291,90 @@ def _fetch(address: Address, job: _Job) -> None:
             resumed = job.have() > 0
             if failures >= job.patience.attempts:
                 raise _HopelessError(f"{error} ({failures} attempts)") from None
-            time.sleep(min(30.0, job.patience.pause * 2 ** (failures - 1)))
-
-
-class _Opener(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Opens http and https, and ends what shows no sign of life for so many seconds, however its bytes trickle.
-
-    late: whether it ended something, which may then look like a whole answer.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self.late = False
-        self._seconds = seconds
-        self._connections: list[http.client.HTTPConnection] = []
-        self._twin: Socket | None = None
-        self._closed = threading.Event()
-        self.alive()
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._held(http.client.HTTPConnection), req)
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._held(http.client.HTTPSConnection), req)
-
-    def _held(self, kind: Callable[..., http.client.HTTPConnection]) -> Any:  # noqa: ANN401  urllib's protocol
-        def make(host: str, timeout: float) -> http.client.HTTPConnection:
-            self._connections.append(kind(host, timeout=timeout))
-            return self._connections[-1]
-
-        return make
-
-    def alive(self) -> None:
-        """Note a sign of life."""
-        self._since = time.monotonic()
-
-    @contextmanager
-    def open(self, request: urllib.request.Request, timeout: float) -> Iterator[http.client.HTTPResponse]:
-        """The answer to a request, redirects to http and https followed, watched as long as the block.
-
-        Raises HTTPError for a status that is none of success, OSError and HTTPException where the connection breaks,
-        _HopelessError and ValueError for redirects that lead nowhere.
-        """
-        director = urllib.request.OpenerDirector()
-        for handler in (
-            urllib.request.ProxyHandler(),
-            urllib.request.UnknownHandler(),
-            urllib.request.HTTPDefaultErrorHandler(),
-            urllib.request.HTTPErrorProcessor(),
-            self,
-        ):
-            director.add_handler(handler)
-        threading.Thread(target=self._watch, daemon=True).start()
-        try:
-            with self._followed(director, request, timeout) as response, ExitStack() as stack:
-                if not response.isclosed():  # urllib lets the connection go, and the answer reads on
-                    self._twin = stack.enter_context(Socket(fileno=os.dup(response.fileno())))
-                yield response
-        finally:
-            self._closed.set()
-
-    def _followed(
-        self, director: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float
-    ) -> http.client.HTTPResponse:
-        """The answer behind redirects, whose bodies nobody reads; what opens the first address is sent to no other."""
-        for _ in range(_REDIRECTS):
-            try:
-                response: http.client.HTTPResponse = director.open(request, timeout=timeout)
-                return response
-            except urllib.error.HTTPError as error:
-                location = error.headers.get("Location")
-                if error.code not in _MOVED or not location:
-                    raise
-                error.close()
-            location = quote(urljoin(request.full_url, location), encoding="latin-1", safe=punctuation)
-            if not location.startswith(("http://", "https://")):
-                raise _HopelessError(f"sends on to {location}, which is no http address")
-            request = urllib.request.Request(location, headers=request.headers)
-        raise _HopelessError(f"sends on more than {_REDIRECTS} times")
-
-    def _watch(self) -> None:
-        while not self._closed.wait(min(1.0, self._seconds / 4)):
-            if time.monotonic() - self._since > self._seconds:
-                self.late = True
-                for socket in (*(connection.sock for connection in self._connections), self._twin):
-                    if socket is not None:
-                        with suppress(OSError):  # it is closed already
-                            socket.shutdown(SHUT_RDWR)
+            warnings.warn(
+                DownloadWarning(f"{url}: {error}; attempt {failures + 1} of {job.patience.attempts}"),
+                stacklevel=2,
+            )
+            time.sleep(seconds_before(failures + 1, job.patience.pause, 30.0, error.wait))
 
 
 def _transfer(address: Address, job: _Job) -> None:
-    """One connection: append to the part, or write it anew where the server does not resume."""
-    have, origin = job.have(), job.origin()
-    request = urllib.request.Request(
-        address.url, headers={"User-Agent": "weir", "Accept-Encoding": "identity"}
-    )
+    have, origin, patience = job.have(), job.origin(), job.patience
+    headers = {"Accept-Encoding": "identity"}
     if have:
-        request.add_header("Range", f"bytes={have}-")
+        headers["Range"] = f"bytes={have}-"
         if origin.get("url") == address.url and origin.get("version"):
-            request.add_header("If-Range", origin["version"])
-    if address.token:
-        request.add_unredirected_header("Authorization", f"Bearer {address.token}")
-    opener = _Opener(job.patience.timeout + job.patience.window)
+            headers["If-Range"] = origin["version"]
     try:
-        with opener.open(request, job.patience.timeout) as response:
-            headers, start = response.headers, 0
-            if opener.late:
-                raise TimeoutError
-            if response.status not in (http.client.OK, http.client.PARTIAL_CONTENT):
-                raise _HopelessError(f"{response.status} {response.reason}, which is no file")
-            if response.status == http.client.PARTIAL_CONTENT:
-                start, content = have, str(headers.get("Content-Range", ""))
-                if not content.startswith(f"bytes {have}-"):
-                    raise _TryAgainError(f"asked for bytes from {have}, got '{content}'")
-            if start == 0:
-                tag = headers.get("ETag", "")
-                version = headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
-                note = json.dumps({"url": address.url, "version": address.masked(version)})
-                write_text(job.note, note, durable=False)
-            _receive(response, start, job, opener)
-    except urllib.error.HTTPError as error:
-        with error:
-            if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-                if str(error.headers.get("Content-Range", "")) == f"bytes */{have}":
-                    return  # the part is complete
-                job.discard()
-                raise _TryAgainError("the server has another file than before") from None
-            answer = f"{error.code} {error.reason}"
-            if error.code not in _LATER:
-                raise _HopelessError(answer) from None
-            time.sleep(min(job.patience.window, seconds_asked(error.headers.get("Retry-After"), time.time())))
-            raise _TryAgainError(answer) from None
-    except (http.client.HTTPException, OSError) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, TimeoutError) or opener.late:
-            raise _TryAgainError("no answer in time") from None
-        system = reason.strerror if isinstance(reason, OSError) else None
-        raise _TryAgainError(system or str(reason)) from None
+        with closing(KeptConnection(("http", "https"))) as connection, ExitStack() as stack:
+            response = _followed(address, headers, patience, connection, stack)
+            start = _first_byte(response, address, have, job)
+            if start is not None:
+                _receive(response, start, job, connection)
+    except (NotSentError, HTTPException, OSError) as error:
+        reason = error.reason if isinstance(error, NotSentError) else error
+        said = reason.strerror if isinstance(reason, OSError) else None
+        if isinstance(reason, gaierror) and not have:
+            raise _HopelessError(f"the name of the server is not known here ({said})") from None
+        if isinstance(reason, TimeoutError):
+            said = "no answer in time"
+        elif isinstance(reason, IncompleteRead):
+            total = f" of {job.have() + reason.expected:,}" if reason.expected else ""
+            said = f"the connection was cut after {job.have():,}{total} bytes"
+        raise _TryAgainError(said or str(reason)) from None
     except ValueError:
         raise _HopelessError("sends on to something that is no address") from None
 
 
-def _receive(response: http.client.HTTPResponse, start: int, job: _Job, opener: _Opener) -> None:
-    length = response.headers.get("Content-Length")
+def _followed(
+    address: Address,
+    headers: Mapping[str, str],
+    patience: Patience,
+    connection: KeptConnection,
+    stack: ExitStack,
+) -> BaseHTTPResponse:
+    url, token = address.url, {"Authorization": f"Bearer {address.token}"} if address.token else {}
+    silence, whole = patience.timeout, patience.timeout + patience.window
+    for _ in range(_REDIRECTS):
+        answer = connection.open("GET", url, {**headers, **token}, silence=silence, whole=whole)
+        response = stack.enter_context(answer)
+        location, token = response.headers.get("Location"), {}
+        if response.status not in _MOVED or not location:
+            return response
+        stack.close()
+        url = quote(urljoin(url, location), encoding="latin-1", safe=punctuation)
+        if not url.startswith(("http://", "https://")):
+            raise _HopelessError(f"sends on to {url}, which is no http address")
+    raise _HopelessError(f"sends on more than {_REDIRECTS} times")
+
+
+def _first_byte(response: BaseHTTPResponse, address: Address, have: int, job: _Job) -> int | None:
+    """Return the offset at which a response's bytes begin in the file; None if the file is complete already."""
+    status, content = response.status, response.headers.get("Content-Range", "")
+    if status == HTTPStatus.PARTIAL_CONTENT:
+        if not content.startswith(f"bytes {have}-"):
+            raise _TryAgainError(f"asked for bytes from {have}, got '{content}'")
+        return have
+    if status == HTTPStatus.OK:
+        tag = response.headers.get("ETag", "")
+        version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+        note = json.dumps({"url": address.url, "version": address.masked(version)})
+        write_text(job.note, note, durable=False)
+        return 0
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+        if content == f"bytes */{have}":
+            return None
+        job.discard()
+        raise _TryAgainError("the server has another file than before")
+    answer = f"{status} {response.reason}"
+    if status not in RETRYABLE_STATUSES:
+        raise _HopelessError(answer if status >= HTTPStatus.BAD_REQUEST else f"{answer}, which is no file")
+    asked = seconds_asked(response.headers.get("Retry-After"), time.time())
+    raise _TryAgainError(answer, min(job.patience.window, asked))
+
+
+def _receive(response: BaseHTTPResponse, start: int, job: _Job, connection: KeptConnection) -> None:
+    length, patience = response.headers.get("Content-Length"), job.patience
     whole = start + int(length) if length and length.isdecimal() and len(length) <= _DIGITS else None
     job.refuse_more(whole or start)
     began = since = time.monotonic()
@@ -436,8 +382,8 @@ def _receive(response: http.client.HTTPResponse, start: int, job: _Job, opener: 
     with storing(job.part):
         file = job.part.open("ab" if start else "wb", buffering=0)
     with file:
-        while data := response.read1(_CHUNK):
-            opener.alive()
+        while data := response.read1(PIECE_BYTES):
+            connection.extend(patience.timeout + patience.window)
             job.refuse_more(have + len(data))
             with storing(job.part):
                 file.write(data)
@@ -445,22 +391,16 @@ def _receive(response: http.client.HTTPResponse, start: int, job: _Job, opener: 
             if job.progress:
                 job.progress(have, whole or job.size)
             now = time.monotonic()
-            if now - began > job.patience.whole:
+            if now - began > patience.whole:
                 job.discard()
-                raise _HopelessError(
-                    f"is not done after {job.patience.whole:g} seconds; the file was removed"
-                )
-            if now - since >= job.patience.window:
-                if (have - mark) / (now - since) < job.patience.slowest:
+                raise _HopelessError(f"is not done after {patience.whole:g} seconds; the file was removed")
+            if now - since >= patience.window:
+                if (have - mark) / (now - since) < patience.slowest:
                     raise _TryAgainError(f"stalled at {(have - mark) / (now - since):.0f} bytes/s")
                 since, mark = now, have
-    if opener.late:
-        raise TimeoutError
-    if whole is not None and have < whole:
-        raise _TryAgainError(f"the connection was cut after {have:,} of {whole:,} bytes")
 
 
-# Data sets of the Hugging Face hub: what a revision holds, and where its files are; without the hub's own library.
+# Data sets of the Hugging Face hub: revisions and addresses of files, without the hub's own library.
 
 _API = Patience(timeout=20.0, window=20.0, attempts=3, whole=DESCRIPTION_SECONDS, most=DESCRIPTION_BYTES)
 _TOKEN = "HF_TOKEN"
@@ -475,33 +415,30 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file of a revision: its path there, its checksum, "sha256:..." or "git:...", and its length in bytes.
-
-    bytes: as `known_size` has it.
-    """
+    """A file in one revision of a repository on the Hub, with its size and hash."""
 
     path: str
     bytes: int | None
+    """As `known_size`."""
     checksum: str
+    """"sha256:..." or "git:..."."""
 
 
 @dataclass(frozen=True)
 class HubRevision:
-    """What a name such as main stood for: the commit and its files.
-
-    configs: the configurations that the data set's card declares, as it writes them.
-    """
+    """A data set of the Hugging Face hub at a commit, with its files."""
 
     repository: str
     commit: str
     files: tuple[HubFile, ...]
     configs: tuple[Mapping[str, Any], ...] = ()
+    """Configurations as the data set's card declares them."""
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Ask the hub which commit a branch, tag or commit is, and what it holds.
+    """Return the commit and the files of a branch, tag or commit on the Hugging Face hub.
 
-    Raises DownloadError in one line: offline, no such data set or revision, no access, an answer that is none.
+    Raises DownloadError if offline, unknown, inaccessible, or unreadable.
     """
     shown = f"hf:{repository}" + (f"@{revision}" if revision != "main" else "")
     if hub_offline():
@@ -535,7 +472,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
-    """Where a file of a commit is downloaded from."""
+    """Return the download address of a file of a commit."""
     return _authorised(f"{hub_endpoint()}/datasets/{quote(repository)}/resolve/{commit}/{quote(path)}")
 
 
@@ -544,7 +481,6 @@ def _authorised(url: str) -> Address:
 
 
 def _hub_file(description: Mapping[str, Any]) -> HubFile | None:
-    """A file of the description; None for one whose name would lead outside."""
     path, large = str(description["rfilename"]), description.get("lfs")
     if "\0" in path:
         raise ValueError(path)

@@ -1,4 +1,4 @@
-"""The formats of rankings and judgments, and the rows that a file or frame of each gives."""
+"""The formats of rankings and judgments, and the rows in files of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import json
 import math
 import re
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,24 +24,25 @@ from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
     Kind,
-    fold,
     has_ranks,
     is_header,
     is_named,
     kind_of,
-    names,
     origin_column,
     rank_column,
+    system_column,
     three_columns,
 )
 from weir.files.json_files import (
     first_json_row,
     json_row_chunks,
     json_row_origins,
+    json_rows,
     kind_of_pickle,
     line_of_row,
     read_nested,
 )
+from weir.files.one_system import SystemRow, refuse_several_systems
 from weir.files.parsers import (
     BLOCK_ROWS,
     ParsedRows,
@@ -64,14 +63,16 @@ from weir.files.parsers import (
     text_blocks,
 )
 from weir.files.pickles import PICKLE_MAGIC, PICKLE_SUFFIXES, is_pickle
-from weir.files.tables import table_chunks, table_columns, table_origins, whole_numbers
+from weir.files.tables import table_chunks, table_columns, table_origins, table_rows_by_system, whole_numbers
 from weir.files.text_files import (
+    BOM,
     DAMAGE,
     PACKED,
     LineBuffer,
     damaged,
     is_pipe,
     is_stream,
+    joined_files,
     open_bytes,
     read_bytes,
     unpacked_name,
@@ -80,7 +81,7 @@ from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 SEMICOLON = ";"
-"""Between the cells of a CSV from a spreadsheet that writes decimal commas."""
+"""Separator in CSV files of spreadsheets that write decimal commas."""
 _NAMED_SEPARATOR = re.compile(
     r'"?sep=(.)"?', re.IGNORECASE
 )  # the first line that Excel takes a separator from
@@ -91,19 +92,21 @@ _LINE_FEED, _ZERO = 10, 48
 
 @dataclass(frozen=True)
 class Format:
-    """A way of writing rankings and judgments.
-
-    suffixes: the endings of its files, the one that Weir writes first; packs: whether .gz or .zst may follow;
-    blanks: whether identifiers may have white space; library: what reading it needs beside numpy; rows: whether it
-    holds rows, and not one value, {query: {document: number}}.
-    """
+    """A file format of rankings and judgments."""
 
     name: str
     suffixes: tuple[str, ...]
+    """Endings of its files; Weir writes the first."""
     packs: bool = True
+    """True if .gz or .zst may follow."""
     blanks: bool = True
+    """True if identifiers may contain white space."""
     library: str | None = None
+    """Extra library needed to read it."""
     rows: bool = True
+    """True for rows, False for one value {query: {document: number}}."""
+    head: bytes = field(default=b"", repr=False, compare=False)
+    """The first bytes of the file, if `format_of` read them."""
 
 
 FORMATS = (
@@ -122,10 +125,10 @@ _MAGIC = (*_TABLES, *((magic, "pickle") for magic in PICKLE_MAGIC))
 _BY_NAME = {f.name: f for f in FORMATS}
 BY_SUFFIX = {suffix: f for f in FORMATS for suffix in f.suffixes}
 NUGGETS = ("nuggets", "nugget_bank")
-"""Keys of the nuggets on a line of a nugget bank."""
+"""Keys of the nuggets in a line of a nugget bank."""
 _UNPACKED = "the file unpacked, or as .gz or .zst"
 _TEXT = "UTF-8; write the file again in it"
-# How files begin that are none of these formats: what they are, and what to give instead.
+# First bytes of files of other formats: their name, and the remedy.
 _FOREIGN = (
     (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
@@ -142,25 +145,35 @@ _FOREIGN = (
 
 
 def named_format(path: Path) -> Format | None:
-    """The format that a file's name says, None where it says none."""
+    """Return the format that a file's name implies, None for another name."""
     return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
-def format_of(path: Path, kind: Kind) -> Format:
-    """The format of an existing file: by its name, else by how it begins.
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of a file; b"" for a pipe, which can be read only once. Raises as `read_bytes`."""
+    return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
-    Raises FormatError when it cannot be read, and for a file of another kind, naming what it is.
+
+def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
+    """Return the format of an existing file, by its name, else by its first bytes.
+
+    head: its first bytes, if they were read before.
+
+    Raises FormatError if it cannot be read or has an unknown format.
     """
+    head = head_of(path) if head is None else head
+    return replace(_recognised(path, kind, head), head=head)
+
+
+def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
-    pipe = is_pipe(path) and not is_stream(path)
-    if pipe and certain is None:
+    if certain is None and is_pipe(path) and not is_stream(path):
         raise FormatError(
             path,
             "a pipe, whose beginning can be read once",
             "a file; compressed ones (.gz, .zst) are read as they are",
         )
-    head = b"" if pipe else read_bytes(path, _HEAD_BYTES)
     for magic, data, expected in _FOREIGN:
         if head.startswith(magic):
             raise FormatError(path, data, expected)
@@ -202,15 +215,16 @@ def format_of(path: Path, kind: Kind) -> Format:
     return _BY_NAME["trec"]
 
 
-def holds_nuggets(path: Path) -> bool:
-    """Whether a file's first line is an object with nuggets; what cannot be read has none."""
-    if is_pipe(path) and not is_stream(path):
-        return False
+def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
+    """Return whether a file's first line is an object with nuggets; False if it cannot be read.
+
+    head: its first bytes, if they were read before.
+    """
     try:
-        line = read_bytes(path, _HEAD_BYTES)
+        line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
             return False
-        if b"\n" not in line:
+        if b"\n" not in line and len(line) > _HEAD_BYTES - len(BOM):  # there is more of it
             line = read_bytes(path, RECORD_BYTES)
         if b"nugget" not in line:  # as judgments in one object, which may be large
             return False
@@ -226,22 +240,25 @@ def _is_number(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class TableHead:
-    """Say how a table of text begins."""
+    """The first line of a text table, split at its separator."""
 
     cells: list[str]
-    """Of its first line, mostly names of columns."""
+    """Cells of the first line, mostly column names."""
     separator: str
-    """The character between cells."""
+    """Character between cells."""
     lines: int = 1
-    """Lines that the head takes: 2 where one such as `sep=;` names the separator before it."""
+    """Lines of the head: 2 if a line such as `sep=;` comes first."""
 
 
-def table_head(path: Path, tabs: bool = False) -> TableHead:
-    """The head of a table; tabs: whether its cells stand between tabs, else what the line suggests.
+def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
+    """Return the first line of a text table, split at its separator.
 
-    Raises FormatError where lines end in carriage returns alone.
+    tabs: the separator is the tab; otherwise the line decides.
+    head: its first bytes, if they were read before.
+
+    Raises FormatError if lines end in carriage returns alone.
     """
-    line, _, rest = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").partition("\n")
+    line, _, rest = (head or read_bytes(path, _HEAD_BYTES)).decode("utf-8", "replace").partition("\n")
     named = "" if tabs else named_separator(line)
     line = (rest.partition("\n")[0] if named else line).rstrip("\r")
     separator = named or "\t" if named or tabs else csv_separator(line)
@@ -249,27 +266,24 @@ def table_head(path: Path, tabs: bool = False) -> TableHead:
         try:
             next(csv.reader([line], delimiter=separator), [])
         except csv.Error:
-            raise carriage_return(path, 1) from None
+            raise _carriage_return(path, 1) from None
     return TableHead(cells_of(line, separator), separator, 2 if named else 1)
 
 
-def carriage_return(path: object, line: int) -> FormatError:
-    """The error for a carriage return that neither ends a line of a table, before its line feed, nor is quoted."""
+def _carriage_return(path: object, line: int) -> FormatError:
     expected = "line feeds, with or without carriage returns before them; save it with the line ends of Unix or Windows"
     return FormatError(path, "a carriage return without a line feed, outside quotation marks", expected, line)
 
 
 def named_separator(line: str) -> str:
-    """The separator that a first line such as `sep=;` names for Excel, "" where it names none."""
+    """Return the separator that a first line such as `sep=;` declares for Excel, "" for none."""
     named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
     return named[1] if named else ""
 
 
 def csv_separator(line: str) -> str:
-    """What stands between the cells of a CSV with this first line: semicolons where they part usual names of columns.
-
-    So they do where the line has no comma at all, and tabs where it has neither; else commas do.
-    """
+    """Return the separator of a CSV with this first line."""
+    # A semicolon if it separates usual names or there is no comma, a tab if there is neither, else a comma.
     if "\t" in line and "," not in line and SEMICOLON not in line:
         return "\t"
     if SEMICOLON not in line or is_named(cells_of(line, ",")):
@@ -278,27 +292,26 @@ def csv_separator(line: str) -> str:
 
 
 def _head(path: Path, form: Format) -> TableHead | None:
-    """The head of a table as text, None for another format."""
-    return table_head(path, form.name == "tsv") if form.name in SEPARATORS else None
+    return table_head(path, form.name == "tsv", form.head) if form.name in SEPARATORS else None
 
 
 def cells_of(line: str, separator: str) -> list[str]:
-    """The cells of a line; cut at the separators where its quoting cannot be read."""
+    """Return the cells of a line; split at every separator if its quoting is invalid."""
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
         return line.split(separator)
 
 
-def begins_as_sheet(path: Path) -> bool:
-    """Whether a file begins with the columns of a sheet."""
+def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
+    """Return whether a file begins with the columns of a judging sheet; `head` as in `table_head`."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
-    return tuple(table_head(path, path.suffix == ".tsv").cells[:3]) == SHEET_HEAD[:3]
+    return tuple(table_head(path, path.suffix == ".tsv", head).cells[:3]) == SHEET_HEAD[:3]
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """The names of the columns of a file; [] for formats without names. Raises FormatError where it cannot be read."""
+    """Return the column names of a file, [] for formats without. Raises FormatError if it cannot be read."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -308,15 +321,14 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 
 def kind_of_file(path: Path) -> Kind:
-    """Whether a file holds a run or judgments.
+    """Return "run" or "qrels", by column names, the number of TREC columns, or fractions in JSON (a run).
 
-    Named columns say it, and so does the number of TREC's. An object with a fraction among its numbers is a run.
-    Raises FormatError where that leaves it open, and as `read_run` does.
+    Raises FormatError if undecided, and as `read_run`.
     """
     form = format_of(path, "run")
     if form.name == "trec":
         form = format_of(path, "qrels")  # a header may name a grade
-    open_choice = "--kind run or --kind qrels, as these may be scores or grades"
+    open_choice = "`kind='run'` or `kind='qrels'`, as these may be scores or grades"
     if not form.rows:
         kind = kind_of_pickle(path) if is_pickle(path) else None
         if kind is not None:
@@ -331,7 +343,7 @@ def kind_of_file(path: Path) -> Kind:
             return "qrels"
         if len(columns_of(line)) > 4:
             return "run"
-        expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
+        expected = "6 columns (a run) or 4 (judgments); or say which with `kind`"
         raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
     head, columns = _head(path, form), names_of_columns(path, form)
     if head is not None and not (is_header(columns, "run") or is_header(columns, "qrels")):
@@ -367,22 +379,25 @@ CERTAIN_RANKS = 5
 """Documents of a query whose grades count up by one, from which on they are ranks."""
 _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
 _COUNTED_DOCUMENTS = 3
-"""Rows of a query from which on documents called 1, 2, 3 ... beside others in the second column are ranks."""
+"""Rows of a query from which on documents 1, 2, 3 ... are ranks, if the second column varies."""
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """The rows of a file of any format that holds rows; its blocks raise FormatError for a line that is no row."""
+    """Return the rows of a file in a format with rows; its blocks raise FormatError for an invalid line."""
     parquet, head = form.name == "parquet", _head(path, form)
+    line_ends = list[bytes]()
+    if kind == "run" and form.name != "trec" and not is_pipe(path):
+        refuse_several_systems(path, lambda: _rows_by_system(path, form, head))
     try:
         size = path.stat().st_size
     except OSError:
         size = 0  # opening it will say what is wrong
     size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
 
-    def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
+    def line_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
         block = size + 64 if how.whole else min(size + 64, how.engine.block)
         if form.name == "trec" and kind == "qrels":
-            return text_blocks(path, scan_judgments, block, how.whole)
+            return text_blocks(path, _scan_judgments, block, how.whole)
         if form.name in ("parquet", "arrow"):
             chunks = table_chunks(path, kind, parquet)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
@@ -392,24 +407,26 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         layout = None if head is None else _read_layout(path, kind, head)
         if layout is not None and (how.quoted or layout.separator == SEMICOLON):
 
-            def place(row: int) -> str:
+            def place_of_row(row: int) -> str:
                 lines = (line for line, cells in table_records(path, layout.separator) if cells)
                 return f", line {next(itertools.islice(lines, row, None))}"
 
-            return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place)
+            return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place_of_row)
 
-        def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+        def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
             if layout is not None:
                 _refuse_carriage_returns(buffer, stop)
             rows = how.engine.scan(buffer, stop, layout)
             if rows.bad < 0:
+                if layout is None:
+                    _refuse_several_tags(buffer, stop, rows, line_ends)
                 return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
             text, line = buffer.line_text(rows.bad), buffer.line_of(rows.bad)
             if layout is None:
                 raise _not_a_result(path, text.strip(), rows.bad_score, line)
             raise _not_a_row(path, cells_of(text.removesuffix("\r"), layout.separator), layout, kind, line)
 
-        return text_blocks(path, scan, block, how.whole, header=0 if head is None else head.lines)
+        return text_blocks(path, scan_rows, block, how.whole, header=0 if head is None else head.lines)
 
     def origins() -> Origins | None:
         if form.name in ("parquet", "arrow"):
@@ -421,41 +438,57 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
             return None
         return Origins.of(cells[at] for _, cells in table_records(path, head.separator) if cells)
 
-    if kind == "run":
-        _say_several_systems(path, form, head)
-    return Source(path, size, blocks, None if form.name == "trec" else origins)
+    return Source(path, size, line_blocks, None if form.name == "trec" else origins)
 
 
-def _say_several_systems(path: Path, form: Format, head: TableHead | None) -> None:
-    """Warn (RankingWarning) where a column such as `system` tells the first rows of one query apart."""
-    if form.name not in ("csv", "tsv", "jsonl") or is_pipe(path):
-        return
+def _rows_by_system(path: Path, form: Format, head: TableHead | None) -> Iterator[SystemRow]:
     columns = names_of_columns(path, form)
-    column = next((at for at, name in enumerate(columns) if fold(name) in names().runs), None)
-    if column is None:
+    if (at := system_column(columns, "run")) is None:
         return
-    query, systems = three_columns(columns, "run", path)[0], defaultdict[str, set[str]](set)
-    lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[:-1]
-    for line in lines[head.lines if head is not None else 0 :]:
-        with suppress(ValueError, AttributeError, RecursionError):
-            if head is None:
-                row = json.loads(line)
-                cells = [str(row.get(name)) for name in columns]
-            else:
-                cells = cells_of(line.rstrip("\r"), head.separator)
-            if len(cells) == len(columns):
-                systems[cells[query]].add(cells[column])
-    several = next((found for found in systems.values() if len(found) > 1), None)
-    if several:
-        shown = " and ".join(sorted(several)[:2])
-        said = f"{path}: '{columns[column]}' names several systems in one ranking, as {shown}; their rows are ranked"
-        warnings.warn(
-            RankingWarning(f"{said} as one; weir data import FILE -o DIR makes a run of each"), stacklevel=3
+    used = three_columns(columns, "run", path)[0], at, rank_column(columns, "run")
+    names = [columns[one] for one in used if one is not None]
+    if form.name in ("parquet", "arrow"):
+        yield from table_rows_by_system(path, names, form.name == "parquet")
+        return
+    records: Iterator[tuple[int, dict[str, Any]]] = (
+        json_rows(path)
+        if head is None
+        else (
+            (n, dict(zip(columns, cells, strict=False))) for n, cells in table_records(path, head.separator)
         )
+    )
+    for line, row in records:
+        query, system, *rank = (str(row.get(name, "")) for name in names)
+        yield f", line {line}", query, system, rank[0] if rank else ""
+
+
+def _refuse_several_tags(buffer: LineBuffer, stop: int, rows: ParsedRows, first: list[bytes]) -> None:
+    """Refuse rankings of several systems in a block of TREC lines.
+
+    first: the end of the file's first line, from its score on; empty in the first block, which adds it.
+    """
+    if not len(rows.start):
+        return
+    text, begin = buffer.text, buffer.begin_of_line(int(rows.start[0]))
+    if not first:
+        line = bytes(text[begin : text.find(b"\n", begin) + 1])
+        first.append(re.sub(rb"^\s*(\S+\s+){4}\S+", b"", line))
+    if text.count(first[0], begin, stop) == len(rows.start):  # nearly always; else each line is looked at
+        return
+    lines = bytes(text[begin:stop]).decode("utf-8", "replace").split("\n")
+    number = buffer.line_of(begin)
+
+    def rows_by_system() -> Iterator[SystemRow]:
+        yield "", "", [*columns_of(first[0].decode("utf-8", "replace")), ""][0], ""
+        for n, line in enumerate(lines, number):
+            cells = [*columns_of(line), ""]
+            if len(cells) > 5 and not cells[0].startswith("#"):  # neither blank nor a remark
+                yield f", line {n}", cells[0], cells[5], cells[3]
+
+    refuse_several_systems(buffer.path, rows_by_system)
 
 
 def _refuse_carriage_returns(buffer: LineBuffer, stop: int) -> None:
-    """Refuse carriage returns that end no line; raise QuotedCellError where they may stand between quotation marks."""
     text = buffer.text
     if text.find(b"\r", 0, stop) < 0 or text.count(b"\r", 0, stop) == text.count(b"\r\n", 0, stop):
         return
@@ -464,13 +497,12 @@ def _refuse_carriage_returns(buffer: LineBuffer, stop: int) -> None:
     at = text.find(b"\r", 0, stop)
     while text[at + 1] == _LINE_FEED:
         at = text.find(b"\r", at + 2, stop)
-    raise carriage_return(buffer.path, buffer.line_of(at))
+    raise _carriage_return(buffer.path, buffer.line_of(at))
 
 
 def _ranks_of(
     buf: Bytes, stop: int, rows: ParsedRows, layout: ColumnLayout | None
 ) -> Callable[[int], Float64] | None:
-    """What reads the ranks of a block's rows; None for a table without a column of them."""
     if layout is None:
         return lambda count: ranks_behind(buf, rows.start[:count], rows.length[:count])
     if layout.rank is None:
@@ -486,24 +518,24 @@ def _ranks_of(
 
 
 BLANKS = " \t\n\v\f\r"
-"""What stands between columns of TREC's; other white space of Unicode is part of identifiers."""
+"""Separators between columns of TREC files; other Unicode white space belongs to identifiers."""
 TREC_COLUMNS = "query Q0 document rank score tag"
 _AS_COLBERT = "weir data import FILE -o DIR --as colbert"
 _ONLY_RANKS = "3 columns without names are imported by weir data import --as run-scores, or --as run-ranks"
 
 
 def columns_of(line: str) -> list[str]:
-    """The columns of a line of TREC's."""
+    """Return the columns of a line in TREC format."""
     return re.findall(f"[^{BLANKS}]+", line)
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Why columns are no row of a run in TREC's format; "" where they are one.
-
-    A row is `query Q0 document rank score tag`. The tag may be absent if the second column is Q0; a remark that begins
-    with `#` may follow it, and any text if Q0 is the second column alone and the tag does not begin as a number. Rank
-    and score are numbers; of the rank only the first character is looked at.
-    """
+    """Return the reason why columns are no row of a TREC run; "" if they are one."""
+    # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
+    # without another
+    # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
+    # number, the rank
+    # begin like one.
     count, marked = len(cells), [cell.upper() for cell in cells[1:]]
     marks = marked.count("Q0") if marked[:1] == ["Q0"] else 0
     text = count > 6 and marks == 1 and not "+" <= cells[5][0] <= "9"
@@ -515,12 +547,11 @@ def trec_fault(cells: Sequence[str]) -> str:
 
 
 def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatError:
-    """What is wrong with a line of TREC's columns."""
     cells, shown = columns_of(text), f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
     if bad_score:
         return FormatError(path, shown, "a finite number as the score, in column 5", line)
     if "\r" in text:
-        return carriage_return(path, line)
+        return _carriage_return(path, line)
     count, expected = len(cells), f"6 columns: {TREC_COLUMNS}"
     if count == 3:
         expected += f"; {_ONLY_RANKS}"
@@ -536,12 +567,11 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     return FormatError(path, f"{trec_fault(cells)} in {shown}", expected, line)
 
 
-def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
-    """The rows of TREC's four columns, or of tab-separated ones without a header, in a whole file.
+def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
+    """Return the rows of TREC judgments, or of tab-separated ones without header, from a whole file.
 
-    Of two columns, query and document, each document is relevant, grade 1, which is said (RankingWarning). Raises
-    FormatError for another number of columns, an empty one, a grade that is no number within the range of grades, and
-    for ranks in the place of grades or documents.
+    In two columns each document gets grade 1, with a RankingWarning. Raises FormatError for another number of
+    columns, an empty one, an invalid grade, and ranks in place of grades or documents.
     """
     path, line, at = buffer.path, "", 0  # the first line that is neither blank nor a comment
     while at < stop and (not line or line.startswith("#")):
@@ -558,7 +588,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     if table.bad >= 0:
         line = buffer.line_text(table.bad).strip()
         if "\r" in line:
-            raise carriage_return(path, buffer.line_of(table.bad))
+            raise _carriage_return(path, buffer.line_of(table.bad))
         run = "; this looks like a run, and judgments come first" if not trec_fault(columns_of(line)) else ""
         expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
         raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
@@ -601,7 +631,7 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
 
 
 def bad_grade(where: str, text: str) -> FormatError:
-    """The error for a grade that is no number within the range of grades."""
+    """Return the error for a grade that is no number in range."""
     expected = f"a number within ±{LARGEST}"
     if not math.isnan(parse_slowly(text.encode("utf-8", "surrogatepass"))):
         expected += "; scale the grades first"
@@ -609,7 +639,6 @@ def bad_grade(where: str, text: str) -> FormatError:
 
 
 def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
-    """Which columns of a file are which, by its header; raises FormatError where it has none or lacks one."""
     cells, separator = head.cells, head.separator
     if not is_header(cells, kind):
         line = separator.join(cells)
@@ -663,18 +692,20 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
 
 
 def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The line that each record below the header ends on, and its cells, none for an empty line.
+    """Yield (last line number, cells) of each record below the header; no cells for an empty line.
 
-    Raises FormatError for quoting that cannot be read, for a cell or a line that is too long, for a carriage return
-    outside quotation marks that no line feed follows, and for damage.
+    Raises FormatError for invalid quoting, too long cells or lines, an unquoted lone carriage return, and
+    damage.
     """
     number, last = 0, ""  # the line that was read last: it ends at "\n", or at "\r" within a cell
 
-    def lines(text: io.TextIOWrapper) -> Iterator[str]:
+    def decoded_lines(text: io.TextIOWrapper) -> Iterator[str]:
         nonlocal number, last
         line = text.readline(LINE_BYTES + 1)
         while line:
             number += not last.endswith("\r")
+            if line.startswith("\ufeff"):
+                raise joined_files(path, number)
             if len(line) > LINE_BYTES:
                 raise FormatError(
                     path, f"a line of more than {LINE_BYTES:,} bytes", "one row on each line", number
@@ -687,13 +718,13 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
     with open_bytes(path) as raw:
         buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18)
         text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
-        reader = csv.reader(lines(text), delimiter=separator, strict=True)
+        reader = csv.reader(decoded_lines(text), delimiter=separator, strict=True)
         try:
             if named_separator(separator.join(next(reader, []))):
                 next(reader, None)
             for cells in reader:
                 if last.endswith("\r"):
-                    raise carriage_return(path, number)
+                    raise _carriage_return(path, number)
                 yield number, cells
         except csv.Error as error:
             if "field limit" in str(error):
@@ -706,7 +737,7 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
 
 
 def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
-    """`table_records`, the numbers in some columns with a decimal point, as `decimal_points` has it."""
+    """Yield `table_records`, with decimal commas in these columns replaced as by `decimal_points`."""
     records = table_records(path, separator)
     return decimal_points(path, records, columns) if separator == SEMICOLON else records
 
@@ -714,9 +745,9 @@ def number_records(path: Path, separator: str, columns: Collection[int]) -> Iter
 def decimal_points(
     path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int]
 ) -> Iterator[tuple[int, list[str]]]:
-    """Records between semicolons, the numbers in some columns with a point where a spreadsheet writes a comma.
+    """Yield records with decimal commas in these columns replaced by points.
 
-    Raises FormatError for a column that has both, since 1.500 beside 0,5 would be fifteen hundred.
+    Raises FormatError for a column with both.
     """
     marks: dict[int, str] = {}
     for line, cells in records:
@@ -730,7 +761,6 @@ def decimal_points(
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:
-    """What is wrong with a line."""
     names = layout.names
     if len(cells) != len(names):
         shown = layout.separator.join(cells)[:80]
@@ -746,5 +776,8 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
     if kind == "qrels" and cells[layout.number].isalpha():
         expected += "; words such as yes and no are read by: weir data import FILE -o DIR"
     if kind == "qrels" and not cells[layout.number]:
-        expected += "; of a sheet that is not filled in whole, weir labels relabel -o FILE makes judgments"
+        expected += (
+            "; of a sheet of weir labels pool that is not filled in whole, weir labels relabel -o FILE makes "
+            "judgments; of another file, weir data import FILE -o DIR"
+        )
     return FormatError(path, f"'{cells[layout.number][:80]}'", expected, line)

@@ -1,11 +1,11 @@
-"""Rankings and judgments from frames, dicts and lists, and whether the two belong together."""
+"""Rankings and judgments from frames, dicts and lists, and checks that the two belong together."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -24,14 +24,15 @@ from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
-from weir.files.column_names import Kind, is_named, origin_column, rank_column, three_columns
+from weir.files.column_names import Kind, is_named, origin_column, rank_column, system_column, three_columns
+from weir.files.one_system import SystemRow, refuse_several_systems
 from weir.files.parsers import Source
 from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of, say_order
 from weir.files.tables import frame_source
 
-# Rankings and judgments from what people hold: dicts, data frames, files.
+# Rankings and judgments from dicts, data frames and files.
 #
-# Frames are recognised by what they can do, so none of their libraries is imported here.
+# Frames are recognised by their methods, so none of their libraries is imported here.
 
 _STREAM_ROWS = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
@@ -41,28 +42,27 @@ Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
 
 @runtime_checkable
 class _Named(Protocol):
-    """A named tuple."""
-
     _fields: tuple[str, ...]
 
 
 @runtime_checkable
 class _ByQuery(Protocol):
-    """Rankings or judgments by query, such as ranx's Run and Qrels."""
-
-    def to_dict(self) -> Mapping[Any, Any]:
-        """{query: {document: number}}."""
+    def to_dict(self) -> Mapping[Any, Any]: ...
 
 
 def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
-    """A run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns, or a file's path.
+    """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns, or a file's
+    path.
 
-    A ranking is {document: score}, or documents in rank order, and whatever else `Run.of` takes. ranx's Run and
-    named tuples, such as the ScoredDoc of ir-measures, are read as well. A frame has a column
-    each for query, document and score, called as is usual (qid, query_id, docno, doc_id, score ...); a path names a
-    run of any format (docs/formats.md). name: what to call it; ties: the rule for comparing scores, by default "trec"
-    or what a Run has already (see core/order.py). Raises BadValue for anything else and for columns that are missing
-    or ambiguous, BadRanking for a ranking that cannot be scored, FormatError for a bad file.
+    A ranking has any form that `Run.of` takes; ranx's Run and named tuples such as ir-measures' ScoredDoc are
+    read too. A frame needs columns for query, document and score under usual names (qid, docno, score ...); a
+    path may have any format (docs/formats.md).
+
+    name: name of the run.
+    ties: rule for comparing scores, by default "trec" or that of the Run.
+
+    Raises BadValue for other values and for missing or ambiguous columns, BadRanking for an invalid ranking,
+    FormatError for a bad file.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -86,6 +86,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         run = Run.of(rankings, label.name, label.ties)
         listed = (row.values() if hasattr(row, "values") else () for row in rankings.values())
         return replace(run, doubts=say_order(label.name, counts_of_scores(listed)))
+    _refuse_several_systems(columns, "run")
     queries, query, docs, doc, values = _three(columns, "run")
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds text; convert it to numbers first")
@@ -104,18 +105,19 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
 
 
 def _places(values: Sequence[object]) -> NDArray[np.float64]:
-    """Ranks as doubles, NaN where a row has none."""
     numbers = (Real, np.number)
     return np.array([float(one) if isinstance(one, numbers) else np.nan for one in values])
 
 
 def qrels_from(value: object) -> Qrels:
-    """Judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a path.
+    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a
+    path.
 
-    Judgments are {document: grade}, or a list or set of relevant documents, as `Qrels.of` takes them. A frame has a
-    column each for query, document and grade (rel, relevance, grade, label, score ...), and may have one called
-    `origin`; a path names judgments of any format (docs/formats.md). Raises BadValue for anything else, for columns
-    that are missing or ambiguous and for grades that are no finite numbers, FormatError for a bad file.
+    Judgments have any form that `Qrels.of` takes. A frame needs columns for query, document and grade under
+    usual names (relevance, label ...) and may have `origin`; a path may have any format (docs/formats.md).
+
+    Raises BadValue for other values, missing or ambiguous columns and grades that are not finite, FormatError
+    for a bad file.
     """
     if isinstance(value, Qrels):
         return value
@@ -140,20 +142,22 @@ def qrels_from(value: object) -> Qrels:
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
-    """The join of a run with judgments, without holding the run where it is a file or a large frame.
+    """Return `Judged.of(run_from(value), qrels)`, without holding a file or a large frame in memory.
 
-    The result equals Judged.of(run_from(value), qrels). Arguments and errors as run_from.
+    Arguments and errors as `run_from`.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
+    if qrels.beside is not None:
+        return Judged.of(run_from(value, ties=ties), qrels)
     quickly = _quickly(value, "run", lambda source: join_source(source, qrels, ties))
     return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """{query: {document: number}} of a frame of few rows; None for anything else and for a document twice.
+    """Return {query: {document: number}} of a small frame; None for other values and a repeated document.
 
-    Raises BadValue for columns that are missing or ambiguous.
+    Raises BadValue for missing or ambiguous columns.
     """
     frame: Any = value
     if not hasattr(frame, "__len__") or not hasattr(frame, "columns") or len(frame) >= _STREAM_ROWS:
@@ -163,6 +167,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
         return None
     if rank_column(list(columns), kind) is not None:
         return None
+    _refuse_several_systems(columns, kind)
     listed, rows = list(columns), defaultdict[object, dict[object, object]](dict)
     three = [columns[listed[at]]() for at in three_columns(listed, kind)]
     for query, document, number in zip(*three, strict=True):
@@ -171,15 +176,12 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
-    """Whether a dict holds columns under their names, and not rankings or judgments by query."""
+    """Return whether a dict holds columns by name rather than rankings or judgments by query."""
     return _columns(value) is not None
 
 
 def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
-    """What becomes of a large frame through Arrow's stream interface; None for anything odd, to be looked at slowly.
-
-    The slow way decides what is refused, and says why.
-    """
+    """Return `use` of a large frame, read through Arrow's stream; None for anything unusual, left to the slow path."""
     frame: Any = value.collect() if _is_lazy(value) else value  # type: ignore[attr-defined]  # polars has it
     if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _STREAM_ROWS:
         return None
@@ -194,7 +196,6 @@ def _is_lazy(value: object) -> bool:
 
 
 def _columns(value: object) -> Columns | None:
-    """The columns of a frame or of named tuples, read on demand; None for what has none."""
     frame: Any = value
     if _is_lazy(frame):
         frame = frame.collect()
@@ -235,8 +236,21 @@ def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
     return value
 
 
+def _refuse_several_systems(columns: Columns, kind: Kind) -> None:
+    listed = list(columns)
+    if (at := system_column(listed, kind)) is None:
+        return
+    used = three_columns(listed, kind)[0], at, rank_column(listed, kind)
+    cells = [columns[listed[one]]() for one in used if one is not None]
+
+    def rows() -> Iterator[SystemRow]:
+        for n, (query, system, *rank) in enumerate(zip(*cells, strict=False), 1):
+            yield f", row {n}", str(query), str(system), str(rank[0]) if rank else ""
+
+    refuse_several_systems("frame", rows, f"give the rows of one, by '{listed[at]}'")
+
+
 def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
-    """Queries and documents numbered as they appear, and the numbers, from a frame's columns."""
     listed = list(columns)
     names = [listed[at] for at in three_columns(listed, kind)]
     query, doc, number = (columns[name]() for name in names)
@@ -246,7 +260,6 @@ def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequen
 
 
 def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
-    """Identifiers in order of appearance and each row's number; whole numbers become text."""
     odd = [
         kind
         for kind in set(map(type, values))
@@ -267,7 +280,7 @@ def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
         raise BadValue(f"column {column}: {error}") from None
 
 
-# Whether what was given as judgments and what was given as a run can be that, together.
+# Checks that judgments and run can belong together.
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 _GRADES = range(5)  # the scales in use end at 4
@@ -275,14 +288,16 @@ _RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Refuse arguments in the wrong order, and identifiers of two types, where what was given tells.
+    """Refuse exchanged judgments and run, and identifiers of different types, if values show it.
 
-    Judgments come first, as on the command line. Where both are {query: {document: number}}, floats in the judgments
-    beside whole numbers only in the run are refused. Other numbers may be either; the order given then decides, and a
-    RankingWarning is given where all grades of each query differ, six or more of them, and all scores are on a scale
-    of grades (0 to 4); and where the judgments are lists and the scores are on such a scale. Identifiers of dicts are
-    one type in both: 1 is not "1". Raises BadValue, and BadRanking for what is no ranking.
+    Warns (RankingWarning) if they were probably exchanged. Raises BadValue, and BadRanking for an invalid
+    ranking.
     """
+    # Of two {query: {document: number}}, floats as judgments with whole numbers as run are refused. A
+    # RankingWarning is
+    # given if all scores are grades (0 to 4) and either the judgments are lists or the grades of each
+    # query all differ.
+    # In dicts 1 is not "1".
     if isinstance(qrels, Run):
         raise BadValue("found a Run as the judgments; judgments come first, then the run")
     if isinstance(run, (Qrels, IntentQrels)):
@@ -316,11 +331,9 @@ def refuse_mismatched(qrels: object, run: object) -> None:
 
 
 def refuse_rankings(qrels: object) -> None:
-    """Raise BadValue for rankings by name in the place of judgments of documents."""
+    """Raise BadValue for rankings by name in place of judgments."""
     if isinstance(qrels, Mapping) and any(
-        isinstance(one, Run)
-        or (isinstance(one, Mapping) and any(isinstance(v, Mapping) for v in one.values()))
-        for one in qrels.values()
+        isinstance(one, Run) or (isinstance(one, Mapping) and _holds_mappings(one)) for one in qrels.values()
     ):
         raise BadValue("found rankings by name as the judgments; judgments come first, then the rankings")
 
@@ -330,11 +343,13 @@ def _by_query(value: object) -> TypeGuard[Mapping[Any, Any]]:
 
 
 def _is_nested(value: object) -> TypeGuard[Nested]:
-    """Whether it is {query: {document: number}}."""
     return isinstance(value, Mapping) and all(
-        isinstance(row, Mapping) and not any(isinstance(v, Mapping) for v in row.values())
-        for row in value.values()
+        isinstance(row, Mapping) and not _holds_mappings(row) for row in value.values()
     )
+
+
+def _holds_mappings(row: Mapping[Any, Any]) -> bool:
+    return any(issubclass(kind, Mapping) for kind in set(map(type, row.values())))
 
 
 def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[object]) -> None:
@@ -351,7 +366,6 @@ def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[ob
 
 
 def _examples(identifiers: Iterable[object]) -> dict[str, object]:
-    """The types among identifiers by name, each with one of them; whole numbers are one type."""
     by_type = {type(one): one for one in identifiers}
     return {
         "int" if _whole(kind) else "str" if issubclass(kind, str) else kind.__name__: one

@@ -1,4 +1,4 @@
-"""Whether stored bytes are those that were written: checksums, sealed records, array files."""
+"""Integrity of stored bytes: checksums, sealed records, array files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import write_json
 from weir.files.json_record import read_json
 
-# Arrays in files of numpy's format, read so that whatever such a file holds ends in an array or in a StoreError.
+# Arrays in .npy files; any content yields an array or a StoreError.
 
 
 def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...] = (-1,)) -> NDArray[Any]:
-    """An array in a .npy file, memory-mapped and read-only, contiguous and never of Python objects.
+    """Return the array of a .npy file, memory-mapped, read-only and contiguous, never of Python objects.
 
-    dtype: the one expected, None: any numbers; shape: the one expected, -1 where an axis may have any length.
-    Raises StoreError, naming the file, where it is missing, damaged, or holds another kind of array.
+    dtype: None for any numbers.
+    shape: -1 for any length.
+
+    Raises StoreError if the file is missing, damaged, or holds another array.
     """
     try:
         # A plain array: slicing a memmap costs more than searching a short list.
@@ -41,25 +43,22 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
     return array
 
 
-# Checksums of files: what says that stored bytes are still those that were written.
+# Checksums of files, which detect changed bytes.
 
 BLOCK_BYTES = 1 << 20
-"""Bytes under one checksum: what has to be read to check a single place of a large file."""
+"""Bytes under one checksum: the least that is read to verify a part of a large file."""
 
 
 @dataclass(frozen=True)
 class Checksum:
-    """The length of a file and the CRC-32 of each of its blocks of BLOCK_BYTES, the last one shorter.
-
-    A CRC-32 notices every single changed byte; it is no protection against somebody who can change the record too.
-    """
+    """Length of a file and CRC-32 of each block of BLOCK_BYTES; protects against damage, not against forgery."""
 
     bytes: int
     blocks: tuple[int, ...]
 
     @staticmethod
     def of(path: Path) -> Checksum:
-        """Read a whole file."""
+        """Return the checksum of a file, reading all of it."""
         size, blocks = 0, []
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
@@ -69,7 +68,7 @@ class Checksum:
 
     @staticmethod
     def read(value: Any) -> Checksum:  # noqa: ANN401 - whatever JSON holds
-        """The checksum that `to_json` wrote; raises StoreError for anything else."""
+        """Return the checksum that `to_json` wrote; raises StoreError for anything else."""
         try:
             text, size = str(value["crc32"]), int(value["bytes"])
             blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
@@ -82,14 +81,14 @@ class Checksum:
         return Checksum(size, blocks)
 
     def to_json(self) -> dict[str, object]:
-        """bytes, and crc32: eight hexadecimal digits for each block."""
+        """Return bytes, and crc32 as eight hexadecimal digits for each block."""
         return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
 
     def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
-        """Raise StoreError, naming the file, unless its length and its blocks from start to stop are as written.
+        """Raise StoreError unless the file's length and its blocks from byte `start` to `stop` (None: end)
+        are unchanged.
 
-        start, stop: bytes; None is the end. What this process verified is not read again while the file's size,
-        time and place on the disk stay.
+        Verified blocks are read again only if size, time or inode of the file change.
         """
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
@@ -113,7 +112,6 @@ class Checksum:
 def _damaged(
     path: Path, state: tuple[int, int, int], checksum: Checksum, first: int, last: int
 ) -> int | None:
-    """The first block that is not as written, None where all are; state: changes with the file."""
     with path.open("rb") as file:
         file.seek(first * BLOCK_BYTES)
         for number in range(first, last):
@@ -123,13 +121,13 @@ def _damaged(
 
 
 def checksums_of(folder: Path) -> dict[str, Checksum]:
-    """The checksum of every file below a folder, by its name there, with / between folders."""
+    """Return {relative path: checksum} of every file below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): Checksum.of(path) for path in files}
 
 
 def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whatever JSON holds
-    """Checksums of files from a JSON object; raises StoreError for anything else."""
+    """Return {file: checksum} from a JSON object; raises StoreError for anything else."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
     if odd := next((name for name in value if "\0" in name), None):
@@ -138,10 +136,7 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
 
 
 def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
-    """Raise StoreError, naming the file, unless each of these files lies in a folder as it was written.
-
-    A name or a link that leads out of the folder is refused, for a record may be somebody else's.
-    """
+    """Raise StoreError for a file that differs, and for a name or link that leads out of the folder."""
     root = folder.resolve()
     for name, checksum in files.items():
         if not (folder / name).resolve().is_relative_to(root):
@@ -149,21 +144,19 @@ def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
         checksum.verify(folder / name)
 
 
-# Records in JSON that notice a change: of themselves, and of the files of a folder that they speak of.
-#
-# A sealed record carries a checksum of its own content, whatever its spaces and line ends; the record of a folder
-# also the length and the checksums of every file there.
+# Sealed records: JSON with a checksum of its own content, independent of white space; the record of a folder also
+# holds length and checksums of every file there.
 
 SEAL, FILES = "seal", "files"
 
 
 def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) -> None:
-    """Write facts with a checksum of them, atomically; raises StoreError where the disk refuses."""
+    """Write facts with their checksum, atomically; raises StoreError if the disk refuses."""
     write_json(path, {**facts, SEAL: _checksum(facts)}, durable)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """What `write_sealed` wrote; raises StoreError, naming the file, where it is missing, changed or no JSON."""
+    """Return the facts that `write_sealed` wrote; raises StoreError if missing, changed or no JSON."""
     try:
         facts = read_json(path)
     except FormatError as error:
@@ -178,13 +171,13 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
-    """Write the record `name` of a folder, which is complete but for it: facts, and what each file there is like."""
+    """Write the record `name` into an otherwise complete folder: facts and checksums of all its files."""
     files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
     write_sealed(folder / name, {**facts, FILES: files}, durable=False)
 
 
 def open_folder(folder: Path, name: str) -> dict[str, Any]:
-    """The record that `seal_folder` wrote, `files` the checksums; raises StoreError unless every file is as it was."""
+    """Return the record that `seal_folder` wrote; raises StoreError unless every file is unchanged."""
     facts = read_sealed(folder / name)
     facts[FILES] = checksums_read(facts.get(FILES))
     verify_files(folder, facts[FILES])

@@ -1,4 +1,4 @@
-"""Judgments for each intent of a query, and nugget banks."""
+"""Files of judgments for each intent of a query, and nugget banks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 
-# Nugget banks as JSON lines: what a good answer says, how much each part counts, and which documents support it.
+# Nugget banks as JSON lines: the parts of a good answer, their weights, and the documents that support them.
 
 IMPORTANCE = {"vital": 1.0, "okay": 0.5}
-"""How much a nugget counts, by TREC's words."""
+"""Weight of a nugget by TREC's words."""
 SUPPORT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
-"""The grade of a document for a nugget, by nuggetizer's words."""
+"""Grade of a document for a nugget by the words of TREC's nuggetizer."""
 Key = TypeVar("Key", bound=tuple[str, ...])
 _QUERY = ("qid", "query_id", "topic_id", "request_id", "narrative_id")
 _NUGGET = ("text", "nugget", "question", "nugget_id", "id")
@@ -34,14 +34,15 @@ _EXPECTED = 'such as {"qid": "q1", "nuggets": [{"text": "...", "importance": "vi
 
 
 def read_nuggets(path: Path) -> IntentQrels:
-    """Read nuggets of queries as intents, and which documents support them.
+    """Return the judgments in a nugget bank: nuggets are the intents, judged by the documents that support
+    them.
 
-    A line is a query with its nuggets, each a text with its importance (vital, or okay) and, if any are known, its
-    `documents`, a list or {document: grade}; or a document (`docid`) with the nuggets assigned to it (support 1,
-    partial_support 0.5, not_support 0), as nuggetizer writes them. Both may stand in one file. A nugget without
-    importance is vital; one that no document supports counts all the same, where another of its query has a judged
-    document. Raises FormatError, with the line, for anything else, for two grades or importances of one, for nuggets
-    assigned to answers, and for a file that names no document at all.
+    A line is a query with nuggets, each a text with importance (vital by default, or okay) and optional
+    `documents`, a list or {document: grade}; or a document (`docid`) with assigned nuggets (support 1,
+    partial_support 0.5, not_support 0), as nuggetizer writes.
+
+    Raises FormatError for other lines, contradictions, nuggets assigned to answers, and a file without
+    documents.
     """
     weights: dict[tuple[str, str], float] = {}
     default: dict[tuple[str, str], float] = {}
@@ -76,8 +77,7 @@ def read_nuggets(path: Path) -> IntentQrels:
         raise FormatError(path, str(error), "fewer documents or smaller grades") from None
 
 
-def nugget_lines(qrels: IntentQrels) -> Iterator[str]:
-    """A line for each query, as `read_nuggets` reads them."""
+def _nugget_lines(qrels: IntentQrels) -> Iterator[str]:
     weight = np.ones(len(qrels.query)) if qrels.weight is None else qrels.weight
     words = {number: word for word, number in IMPORTANCE.items()}
     names, docs = qrels.numbered.queries.tolist(), qrels.numbered.docs
@@ -99,7 +99,6 @@ def nugget_lines(qrels: IntentQrels) -> Iterator[str]:
 
 
 def _once(path: Path, line: int, values: dict[Key, float], more: Mapping[Key, float]) -> None:
-    """Add what a line says; raises FormatError where an earlier one said otherwise."""
     for key, value in more.items():
         before = values.setdefault(key, value)
         if before != value:
@@ -120,7 +119,6 @@ def _text(path: Path, line: int, row: Mapping[str, object], names: tuple[str, ..
 def _supports(
     path: Path, line: int, row: Mapping[str, object], nugget: Mapping[str, object]
 ) -> list[tuple[str, float]]:
-    """Documents and their grades for a nugget."""
     if "assignment" in nugget:
         if "docid" not in row:
             shown = "nuggets assigned to an answer" if "answer_text" in row else "an assignment without docid"
@@ -148,11 +146,11 @@ _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 
 
 def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
-    """Read judgments such as those of TREC's Web track: `query intent document grade`, plain or compressed.
+    """Return judgments of intents in TREC's columns `query intent document grade`, or from a nugget bank
+    (JSON lines).
 
-    JSON lines are read as a nugget bank (`read_nuggets`). Empty lines and those that start with `#` are left out; a
-    line that repeats an earlier one counts once. Raises FormatError, with the line, for another number of columns, a
-    grade that is no number within ±16384, and a second grade for the same query, intent and document.
+    Empty lines, lines that start with `#` and repetitions are skipped. Raises FormatError for another number
+    of columns, a grade that is no number within ±16384, and contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):
@@ -184,16 +182,13 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
 READ_INTENTS.register(read_intents)
 
 
-def write_intents(qrels: IntentQrels, path: str | os.PathLike[str]) -> None:
-    """Write judgments as `read_intents` reads them; the file appears when it is complete.
+def _write_intents(qrels: IntentQrels, path: str | os.PathLike[str]) -> None:
+    """Write judgments as `read_intents` reads them, atomically; a .jsonl file becomes a nugget bank.
 
-    A file called .jsonl becomes a nugget bank, which alone holds how much each intent counts.
-
-    Raises BadValue for an identifier that the columns cannot hold (with white space, or a query that begins with `#`),
-    and for weights in columns.
+    Raises BadValue for weights, white space, or a query that begins with `#` in four columns.
     """
     if path_of(path).suffix == ".jsonl":
-        write_text(path_of(path), "".join(nugget_lines(qrels)))
+        write_text(path_of(path), "".join(_nugget_lines(qrels)))
         return
     if qrels.weight is not None and (qrels.weight != 1).any():
         raise BadValue(f"{path}: four columns cannot hold the weights of nuggets; name a file .jsonl")
@@ -210,11 +205,11 @@ def write_intents(qrels: IntentQrels, path: str | os.PathLike[str]) -> None:
     write_text(path_of(path), "\n".join([*lines, ""]))
 
 
-WRITE_INTENTS.register(write_intents)
+WRITE_INTENTS.register(_write_intents)
 
 
 def intents_from(value: object) -> IntentQrels:
-    """Judgments of intents from what people hold: IntentQrels, {query: {intent: {document: grade}}}, a path.
+    """Return judgments of intents from IntentQrels, {query: {intent: {document: grade}}} or a path.
 
     Raises BadValue for anything else.
     """

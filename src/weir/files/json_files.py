@@ -1,4 +1,4 @@
-"""JSON lines, JSON objects of rankings and judgments, and pickles of the same."""
+"""JSON lines, and JSON objects or pickles of rankings and judgments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
-from weir.core.strings import Bytes, Strings, first_repeated
+from weir.core.strings import Bytes, Strings, first_repeated, take_strings
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files.column_names import Kind, origin_column, rank_column, three_columns
 from weir.files.json_record import json_fault, require_values
@@ -34,17 +34,17 @@ from weir.files.parsers import (
     differs_from_previous,
     filled_rows,
     row_arrays,
-    take_strings,
 )
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes, require_room
 from weir.kernels.jit import available, is_compiled
+from weir.kernels.json_text import ENDED, FULL, ODD, read_plain_documents, scan_object
 from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
 
 # JSON lines in blocks: one object on each line, lines end at "\n" and nowhere else.
 
 BLOCK_BYTES = 1 << 17
-"""What is parsed from a block is still in the processor's cache when it is packed."""
+"""Bytes of lines parsed at a time, few enough for the processor's cache."""
 
 _LEAST_LINE_BYTES = 20  # bytes: a line with an id and a text has more
 _REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more are tried
@@ -52,21 +52,22 @@ _REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more 
 
 @dataclass(frozen=True)
 class Records:
-    """The objects of some whole lines; `lines` has their numbers, or is None when they follow each other."""
+    """The objects of some complete lines."""
 
     rows: list[dict[str, Any]]
     first: int
     lines: list[int] | None = None
+    """Line number of each row; None if they are consecutive from `first`."""
 
-    def line(self, i: int) -> int:
-        """The line, counted from 1, that row i stands on."""
+    def line_number(self, i: int) -> int:
+        """Return the line number, from 1, of row i."""
         return self.lines[i] if self.lines is not None else self.first + i
 
 
 def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
-    """Whole lines in blocks of about `size` bytes; a byte order mark at the start is dropped.
+    """Yield complete lines in blocks of about `size` bytes, without a byte order mark.
 
-    name: what the file is called in errors. Raises FormatError for a line of more than RECORD_BYTES.
+    Raises FormatError for a line of more than RECORD_BYTES.
     """
     rest: list[bytes] = []  # a line whose end is not read yet
     length, lines, first = 0, 1, True
@@ -89,10 +90,9 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 
 
 def parse_block(block: bytes, first: int, name: object) -> Records:
-    """Parse whole lines; blank ones are skipped.
+    """Return the JSON objects of complete lines, skipping blank ones; the first line has number `first`.
 
-    first: the number of the first line; name: what the file is called in errors. Raises FormatError, with the
-    line, for what is no JSON object.
+    Raises FormatError for a line that is no JSON object, and for a repeated name in one.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -112,8 +112,41 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
         records = Records(rows, first, numbers)
     if set(map(type, records.rows)) - {dict}:
         i = next(i for i, row in enumerate(records.rows) if not isinstance(row, dict))
-        raise _no_object(name, repr(records.rows[i]).encode(), records.line(i))
+        raise _no_object(name, repr(records.rows[i]).encode(), records.line_number(i))
+    if not _names_differ(block, records.rows):  # a line of which counting does not tell is parsed with care
+        for i, (line, row) in enumerate(zip(filter(bytes.strip, lines), records.rows, strict=True)):
+            if not _names_differ(line, [row]):
+                _refuse_repeated(name, line, records.line_number(i))
     return records
+
+
+def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
+    """Return True if no object in a text can have a repeated name; False decides nothing."""
+    # Names are counted by their colons, which follow a quote or a blank; strings may hold such colons too.
+    names = sum(map(text.count, (b'":', b" :", b"\t:", b"\r:", b"\n:")))
+    return names == sum(map(len, objects)) and text.count(b"{") == len(objects)
+
+
+def _once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Return a hook for the JSON parser that makes a dict, or raises `refuse(name)` for a repeated name."""
+
+    def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) < len(pairs):
+            raise refuse(str(first_repeated(key for key, _ in pairs)))
+        return row
+
+    return unique_dict
+
+
+def _refuse_repeated(name: object, line: bytes, number: int) -> None:
+    def refuse(twice: str) -> FormatError:
+        return FormatError(name, f"'{twice}' twice in one object", "each name once", number)
+
+    try:
+        json.loads(line, object_pairs_hook=_once(refuse))
+    except (ValueError, RecursionError) as error:  # orjson reads what lies deeper
+        raise _no_object(name, line, number, f" ({json_fault(error)})") from None
 
 
 def _no_object(name: object, line: bytes, number: int, reason: str = "") -> FormatError:
@@ -123,7 +156,6 @@ def _no_object(name: object, line: bytes, number: int, reason: str = "") -> Form
 
 
 def _orjson_loads() -> Callable[[bytes], Any] | None:
-    """The parser of orjson where it is installed."""
     with suppress(ModuleNotFoundError):
         parser: Callable[[bytes], Any] = importlib.import_module("orjson").loads
         return parser
@@ -131,7 +163,7 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Parse all JSON lines of a stream; see `parse_block`."""
+    """Yield the objects of all JSON lines of a stream in blocks; raises as `parse_block`."""
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -140,7 +172,7 @@ def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
 
 
 def json_records(path: Path) -> Iterator[Records]:
-    """The objects of a file, some hundred kilobytes at a time; raises FormatError for a line that holds no object."""
+    """Yield the objects of a file in blocks; raises FormatError for a line that is no object."""
     try:
         with open_bytes(path) as stream:
             yield from read_records(stream, path)
@@ -149,25 +181,20 @@ def json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The line and the object of each row; raises as `json_records`."""
-    return ((part.line(i), row) for part in json_records(path) for i, row in enumerate(part.rows))
+    """Yield (line number, object) of each row; raises as `json_records`."""
+    return ((part.line_number(i), row) for part in json_records(path) for i, row in enumerate(part.rows))
 
 
 class PlainReader:
-    """Reads blocks of JSON lines that hold nothing but texts under `_id`, `title` and `text`.
-
-    Needs numba. The arrays it works in are kept from block to block.
-    """
+    """A compiled reader of JSON lines with only texts under `_id`, `title` and `text`; needs numba."""
 
     def __init__(self) -> None:
-        from weir.kernels.json_text import read_plain_documents
-
         self._kernel = read_plain_documents
         self._refused = 0
         self._make(1 << 18)
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
-        """The ids, titles and texts of whole lines; None for a block that the general parser has to read."""
+        """Return ids, titles and texts of complete lines; None for a block that needs the general parser."""
         if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
@@ -202,15 +229,14 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """The first object, {} for an empty file; raises FormatError for what is none."""
+    """Return the first object, {} for an empty file. Raises FormatError for a line that is no object."""
     return next((row for _, row in json_rows(path)), {})
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
-    """The rows of a file, some hundred kilobytes of it at a time.
+    """Yield the rows of a file in blocks; the first object decides the roles of names.
 
-    Which name stands for what, the first object says. Raises FormatError, with the line, for an object without these
-    names, an identifier that is no text or whole number, and a number that is none or not finite.
+    Raises FormatError for a missing name, an invalid identifier, and a number that is not finite.
     """
     names: list[str] = []
     place: str | None = None
@@ -226,7 +252,7 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
         def refuse(i: int, name: str, expected: str, records: Records = records) -> FormatError:
             row = records.rows[i]
             shown = f"{name} {str(row[name])[:80]!r}" if name in row else f"no '{name}'"
-            return FormatError(path, shown, expected, records.line(i))
+            return FormatError(path, shown, expected, records.line_number(i))
 
         ids: list[Strings] = []
         for name in names[:2]:
@@ -243,7 +269,7 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
                     f"an identifier of {len(texts[i]):,} characters",
                     f"at most {IDENTIFIER_BYTES:,} bytes",
                 )
-                raise FormatError(path, long, expected, records.line(i))
+                raise FormatError(path, long, expected, records.line_number(i))
         score = np.array([_finite(row.get(names[2])) for row in records.rows], np.float64)
         if np.isnan(score).any():
             raise refuse(int(np.isnan(score).argmax()), names[2], "a finite number")
@@ -256,7 +282,6 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
 
 
 def _finite(value: object) -> float:
-    """A value as a number; NaN for what is none, or none that is finite."""
     try:
         number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     except OverflowError:
@@ -265,14 +290,14 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Where each judgment comes from, None where the first object does not say."""
+    """Return the origin of each judgment; None if the first object has none."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """The line, from 1, on which a row stands."""
+    """Return the line number, from 1, of a row."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 
@@ -283,16 +308,16 @@ _EXPECTED = 'an object {"query": {"document": number}}'
 
 
 def is_birco_set(value: object) -> bool:
-    """Whether it is a test set as BIRCO publishes them: texts of queries, texts of documents, and grades."""
+    """Return whether a value is a BIRCO test set: texts of queries and documents, and grades."""
     if not isinstance(value, Mapping) or set(value) != _TEST_SET:
         return False
     return all(isinstance(part, Mapping) for part in value.values())
 
 
 def kind_of_pickle(path: Path) -> Kind | None:
-    """What a pickle holds: judgments where it is a test set, a run where it lists documents; None for anything else.
+    """Return "qrels" for a test set of BIRCO, "run" for lists of documents, else None.
 
-    Raises FormatError as `read_pickle` does.
+    Raises FormatError as `read_pickle`.
     """
     value = read_pickle(path)
     if is_birco_set(value):
@@ -302,11 +327,10 @@ def kind_of_pickle(path: Path) -> Kind | None:
 
 
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
-    """Read {query: {document: number}} of JSON or a pickle, or lists of documents; of BIRCO's test sets the judgments.
+    """Return {query: {document: number}} from JSON or a pickle, or the judgments of a BIRCO test set.
 
-    kind: "run" or "qrels", as which lists are in rank order, or of relevant documents; None where that is not known,
-    and then lists are refused. Raises FormatError for another shape, for NaN and infinity, and for text that is no
-    JSON; BadRanking for a name that occurs twice in one object, which JSON readers usually pass over in silence.
+    Values may be lists: in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
+    another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name in an object.
     """
     if is_pickle(path):
         rows: Any = read_pickle(path)
@@ -329,7 +353,7 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
         row = value
         if isinstance(row, list):
             if kind is None:
-                expected = "--kind run, in rank order, or --kind qrels, relevant ones"
+                expected = "`kind='run'`, in rank order, or `kind='qrels'`, relevant ones"
                 raise FormatError(path, f"a list for query '{query}'", expected)
             pairs = [tuple(one) if isinstance(one, list) else one for one in row]
             try:
@@ -348,40 +372,34 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
 
 
 def whole_json(path: Path) -> bytes:
-    """A file whose JSON is parsed whole; raises as `read_bytes` and `require_values`."""
+    """Return the bytes of a JSON file if its values fit into memory; else raises BadValue. Raises FormatError."""
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
     return data
 
 
 def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
-    """The value of a file in which no name occurs twice in one object; raises FormatError, BadRanking."""
     data, loads = whole_json(path), _orjson_loads()
-    # orjson keeps the last of equal names. Each name is followed by one colon; the others stand in names, unless they
-    # are written as an escape.
-    if loads is not None and b"\\u003" not in data:
+    if loads is not None:
         with suppress(ValueError):
             value = loads(data)
-            if isinstance(value, dict) and all(isinstance(row, dict) for row in value.values()):
-                rows = list(value.values())
-                colons = (
-                    sum(map(len, rows)) + len(rows) + sum("".join(row).count(":") for row in (value, *rows))
-                )
-                if colons == data.count(b":"):
-                    return value
+            if (
+                isinstance(value, dict)
+                and all(isinstance(row, dict) for row in value.values())
+                and _names_differ(data, [value, *value.values()])
+            ):
+                return value
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        row = dict(pairs)
-        if len(row) < len(pairs):
-            twice = first_repeated(key for key, _ in pairs)
-            raise BadRanking(f"{path}: '{twice}' occurs twice in one object; remove the duplicates first")
-        return row
+    def refuse(twice: str) -> BadRanking:
+        return BadRanking(f"{path}: '{twice}' occurs twice in one object; remove the duplicates first")
 
-    def refuse(constant: str) -> float:
+    def refuse_constant(constant: str) -> float:
         raise FormatError(path, constant, "finite numbers")
 
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=once, parse_constant=refuse)
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_once(refuse), parse_constant=refuse_constant
+        )
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             line, _, rest = data.lstrip().partition(b"\n")
@@ -397,9 +415,8 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
         raise FormatError(path, f"no valid JSON ({json_fault(error)})", _EXPECTED) from error
 
 
-# The reader of large runs is compiled: it holds the text, and its values never become objects. Whatever is not plain
-# (an escape, an empty ranking, a name that occurs twice, no valid JSON) is left to the general one, which reads it or
-# says what is wrong with it.
+# The reader of large runs is compiled: it holds the text, and its values never become objects. Anything unusual (an
+# escape, an empty ranking, a repeated name, invalid JSON) is left to the general reader, which reads it or explains.
 
 _LARGE_BYTES = (
     16 << 20,
@@ -411,14 +428,15 @@ _BLANKS = b" \t\r\n"
 
 
 class OddJsonError(Exception):
-    """Something other than plain names and numbers, to be read by the general parser."""
+    """JSON with more than plain names and numbers, for the general parser."""
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """A large JSON run as rows, read with numba; None for a small one, and where numba is not installed.
+    """Return a large JSON run as rows, read by compiled code; None for a small file or without numba.
 
-    worth: bytes from which a file is large, by default what the reader's loading, or compiling, takes to pay. Its
-    blocks raise OddJsonError for anything unusual, before or after some blocks were read.
+    Its blocks raise OddJsonError for anything unusual, possibly after some blocks.
+
+    worth: bytes from which a file is large.
     """
     try:
         size = path.stat().st_size
@@ -429,9 +447,7 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
     if worth is None and size < _LARGE_BYTES[1] and not is_compiled("json_text"):
         return None
 
-    def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
-        from weir.kernels.json_text import ENDED, FULL, ODD, scan_object
-
+    def json_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
         if how.whole:  # a query was met twice, which JSON forbids
             raise OddJsonError
         buf, at, stop = _plain_text(path)
@@ -457,11 +473,10 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
             queries = take_strings(buf, rows.query_start, rows.query_length)
             yield RankingBlock(buf, rows, queries, lambda _: "")
 
-    return Source(path, 1 << 40, blocks)  # always worth compiled code
+    return Source(path, 1 << 40, json_blocks)  # always worth compiled code
 
 
 def _plain_text(path: Path) -> tuple[Bytes, int, int]:
-    """A file in a buffer with zeros behind it, where its object's first name may stand, and where its text ends."""
     if path.suffix in PACKED:
         buf = np.concatenate([np.frombuffer(read_bytes(path), np.uint8), np.zeros(_PAD_BYTES, np.uint8)])
     else:

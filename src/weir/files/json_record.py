@@ -1,4 +1,4 @@
-"""Records in JSON that are parsed whole, whoever wrote them: bounded before they are parsed, checked after."""
+"""Untrusted JSON records that are parsed whole: bounded before, checked after."""
 
 from __future__ import annotations
 
@@ -13,43 +13,41 @@ from weir.files.text_files import check_record
 from weir.settings import NUMBER_DIGITS, require_memory
 
 _VALUE_BYTES = 200
-"""What a value of JSON takes in Python for each of the marks around it, by the worst of a dozen shapes."""
+"""Memory of a JSON value in Python for each mark around it, measured as the worst of a dozen shapes."""
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue where memory may not hold the values of a file's JSON, by the marks around them."""
+    """Raise BadValue if memory may not hold the parsed values of a JSON text."""
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue where memory may not hold so many values of a file beside so many bytes, those of their texts."""
+    """Raise BadValue if memory may not hold `values` JSON values and `size` bytes of texts."""
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 
 def json_fault(error: Exception) -> str:
-    """Why a text is no JSON, where Python's own words are about Python."""
+    """Return why a text is no JSON, without Python's internals."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
-    """The value of a record's file.
+    """Return the value in a JSON file.
 
-    Raises FormatError for a device or a pipe, more than RECORD_BYTES, and as `parse_json`; OSError where it cannot be
-    read.
+    Raises FormatError for a device or over RECORD_BYTES, OSError if missing, and as `parse_json`.
     """
     check_record(path)
     return parse_json(path.read_bytes(), path)
 
 
 def parse_json(data: bytes, name: object) -> Any:  # noqa: ANN401  JSON holds anything
-    """The value of a record's bytes; name: of its file.
+    """Return the value of JSON bytes, named `name` in messages.
 
-    Raises BadValue where memory may not hold it; FormatError for what is no JSON, and for half a surrogate pair in a
-    text, which no file and no terminal takes.
+    Raises BadValue if memory may not hold it, FormatError for invalid JSON and for a lone surrogate.
     """
     require_values(name, data)
     try:

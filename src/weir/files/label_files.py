@@ -1,4 +1,4 @@
-"""Labels of people and models, from tables of any tool."""
+"""Labels by people and models, from tables of any tool."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from weir.errors import BadValue, FormatError, LossWarning
 from weir.files.column_names import is_label, origin_column, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
+from weir.files.journal_labels import is_journal, read_journal, read_judges
 from weir.files.json_files import json_rows, whole_json
 from weir.files.json_record import json_fault
 from weir.files.paths import path_of
@@ -28,35 +29,34 @@ BINARY_WORDS: Mapping[str, float] = {
     **dict.fromkeys(("relevant", "yes", "y", "true", "positive"), 1.0),
     **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "n", "false", "negative"), 0.0),
 }  # fmt: skip
-"""Words that mean the same in every file; what "partially" is worth, only its user knows."""
+"""Words with the same meaning in every file; the user must give grades of others, such as "partially"."""
 MISSING = {"", "nan", "none", "null", "n/a", "na"}
-"""Words of a cell without a value, in small letters."""
+"""Lower-case words of a cell without a value."""
 _HEAD_BYTES = 1 << 16
 _MOST_VALUES = 100  # different values of a column of labels
 
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The cells of a table of labels.
-
-    path: of its file; names: of the columns; query, doc: which of them name the pair; origin: which says where a label
-    comes from, None where none does; rows: a tuple of cells for each row, None for one that is not there; lines: on
-    which each stands; words: what labels mean that are no numbers.
-    """
+    """The cells of a file of labels, with the columns that may hold grades."""
 
     path: Path
     names: tuple[str, ...]
     query: int
+    """Column of the query; `doc` and `origin` likewise."""
     doc: int
     origin: int | None
     rows: Sequence[tuple[object, ...]]
+    """Cells of each row, None for a missing one."""
     lines: Sequence[int]
+    """Line number of each row."""
     words: Mapping[str, float]
+    """Grades of labels that are no numbers."""
 
     def raters(self) -> tuple[list[str], list[str]]:
-        """Columns that hold labels, and others that may be a rater's too.
+        """Return (columns that hold labels, other columns that may hold some).
 
-        The first are those called as labels usually are, else all half of whose values are.
+        The first have usual names for labels; if none has, they hold mostly readable values.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -74,10 +74,10 @@ class LabelTable:
         return readable, left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """The labels of a column, by default of the only one that holds some; empty cells are no labels.
+        """Return the labels of a column, by default the only one that holds some; empty cells are skipped.
 
-        Raises FormatError where it is open which column that is, for a column that is not there, for a cell that is
-        neither a number nor one of the known words, for a pair with two labels, and where there is no label at all.
+        Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two labels, and
+        no label.
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
@@ -91,7 +91,7 @@ class LabelTable:
             raise FormatError(
                 self.path,
                 f"the columns {', '.join(self.names)}: none holds labels",
-                "numbers, or words with grades, as in --label-grade partly=1; name the column as in FILE#COLUMN",
+                "numbers, or words with grades, as in `words='partly=1'`; name the column as in FILE#COLUMN",
             )
         at = self.names.index(raters[0])
         pairs: dict[tuple[str, str], tuple[float, int, str]] = {}
@@ -102,7 +102,7 @@ class LabelTable:
             grade = self._number(text)
             if grade is None:
                 word = str(row[at]).strip()[:40]
-                expected = f"a number within ±{LARGEST}, or what it means: --label-grade '{word}=1'"
+                expected = f"a number within ±{LARGEST}, or what it means: `words={f'{word}=1'!r}`"
                 raise FormatError(self.path, f"'{word}' in the column '{self.names[at]}'", expected, line)
             pair = (self._identifier(row[self.query], line), self._identifier(row[self.doc], line))
             origin = "" if self.origin is None else str(row[self.origin] or "")
@@ -129,7 +129,7 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """The labels of each origin, which may be of the same pairs; {} without such a column. Raises as `labels`."""
+        """Return {origin: labels}, which may overlap; {} if there are no origins. Raises as `labels`."""
         if self.origin is None:
             return {}
         parts: dict[str, list[int]] = {}
@@ -143,7 +143,6 @@ class LabelTable:
         }
 
     def _number(self, text: str) -> float | None:
-        """The grade that a folded cell stands for, None where it stands for none."""
         if text in self.words:
             return self.words[text]
         try:
@@ -161,18 +160,18 @@ class LabelTable:
 
 
 def _say_left_out(path: Path, columns: Sequence[str]) -> None:
-    """Warn (LossWarning) of columns beside those of raters that may be a rater's too."""
     if columns:
         lost = f"{path}: no labels are read from {', '.join(columns)}: too few are numbers or known words"
         warnings.warn(LossWarning(lost), stacklevel=3)
 
 
-def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:
-    """The table of labels in a CSV, TSV or JSON lines file, or in a JSON list of objects; None for another file.
+def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:
+    """Return the table of labels in a CSV, TSV, JSON lines file or JSON list of objects; None for another
+    file.
 
-    The first line, or the objects, name the columns; a separator is the tab where the first line has one. words: what
-    labels mean that are no numbers, whatever their case. Raises FormatError where it is open which columns name query
-    and document, and for rows that cannot be read.
+    words: grades of labels that are no numbers, case-insensitive.
+
+    Raises FormatError if query and document columns are ambiguous, and for invalid rows.
     """
     head = read_bytes(path, _HEAD_BYTES).lstrip()
     if is_json := head.startswith((b"{", b"[")):
@@ -205,7 +204,6 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
 
 
 def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of a list, with their numbers from 1."""
     try:
         entries = json.loads(whole_json(path))
     except (ValueError, RecursionError) as error:
@@ -217,26 +215,33 @@ def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 
 
 def _folded(cell: object) -> str:
-    """A label as it is compared: without case, underscores and hyphens between words, and points at its end."""
     text = " ".join(str("" if cell is None else cell).casefold().split()).rstrip(".!")
     return text if text[:1] in "-+.0123456789" else text.replace("_", " ").replace("-", " ")
 
 
-# Labels of people or models from whatever holds them: the one way in for a judge's labels, Weir's own or foreign.
+# Labels of people or models from any source: the one way in for a judge's labels, Weir's own or foreign.
 
 LABELS = "labels.tsv"
 """The labels in a folder of `weir judge`."""
 
 
 def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
-    """The labels of a judge: a folder of `weir judge`, judgments of any format, or another judge's table.
+    """Return the labels in a folder of `weir judge`, in judgments of any format, or in another judge's table.
 
-    A table is CSV, TSV, JSON lines or a JSON list of objects, with columns for query, document and label under any
-    usual name; FILE#COLUMN names the column of the label where several could be it. Labels are numbers, or words of
-    `words`, whatever their case; empty cells are no labels. Origins are kept. Raises FormatError, with what to do, for
-    anything else, for a pair with two labels, and for a folder without labels.
+    A table (CSV, TSV, JSON) has columns for query, document and label under usual names; FILE#COLUMN chooses
+    the label column. Labels are numbers or `words`; empty cells are skipped. FILE#JUDGE is one judge of a
+    journal.
+
+    Raises FormatError for anything else, a pair with two labels, and a folder without labels.
     """
     file, column = _located(path_of(path))
+    if is_journal(file):
+        if column is None:
+            return read_journal(file)
+        judges = read_judges(file)
+        if column not in judges:
+            raise FormatError(file, f"no judge '{column}'", f"one of {', '.join(judges)}")
+        return judges[column]
     if column is None and words is BINARY_WORDS:
         try:
             return read_qrels(file)
@@ -253,11 +258,13 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
-    """The labels of each rater of one file, by name: of each origin, or of each column of labels, else those there are.
+    """Return {rater: labels} of a file: by judge, by origin, else by label column, else one rater.
 
-    Raises as `read_labels`.
+    Raises FormatError as `read_labels`.
     """
     file, column = _located(path_of(path))
+    if column is None and is_journal(file):
+        return read_judges(file)
     table = None if column is not None else _table(file, words)
     if table is not None:
         parts = table.by_origin()
@@ -271,12 +278,12 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Labels from a path, as `read_labels` has it, or from what `weir.evaluate` takes as judgments; raises as both."""
+    """Return labels from a path (`read_labels`) or from judgments as `weir.evaluate` takes them; raises as both."""
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """What labels are called: by their column, their folder, or their file without its endings."""
+    """Return the name of labels: their column, their folder, or their file without its endings."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
@@ -284,9 +291,9 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
-    """What labels mean, from texts such as "partly relevant=1", with the words that always mean the same.
+    """Return BINARY_WORDS with grades from texts such as "partly relevant=1".
 
-    Raises BadValue for a text without a number behind its last "=".
+    Raises BadValue for a text without a number after its last "=".
     """
     if not texts:
         return BINARY_WORDS
@@ -299,12 +306,11 @@ def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
                 words[word.strip()] = number
                 continue
         expected = "a label and its grade, as in 'partly relevant=1'"
-        raise BadValue(f"--label-grade: found '{text}'; expected {expected}")
+        raise BadValue(f"`words`: found '{text}'; expected {expected}")
     return words
 
 
 def _located(path: Path) -> tuple[Path, str | None]:
-    """The file, and the column named behind "#"; raises FormatError for a folder without labels."""
     if not path.exists() and "#" in path.name:
         name, _, column = path.name.rpartition("#")
         return path.with_name(name), column
@@ -316,6 +322,5 @@ def _located(path: Path) -> tuple[Path, str | None]:
 
 
 def _table(file: Path, words: Mapping[str, float]) -> LabelTable | None:
-    """The table in a file of text; None where it holds none."""
     form = format_of(file, "qrels")
-    return None if form.name in ("parquet", "arrow", "pickle") else read_label_table(file, words)
+    return None if form.name in ("parquet", "arrow", "pickle") else _read_label_table(file, words)

@@ -15,46 +15,46 @@ from weir.errors import FormatError, is_shortage
 from weir.files.json_record import read_json
 from weir.files.text_files import check_members, check_regular, check_unpacked, named_file, read_toml
 
-# Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
+# Parts of a collection: documents, queries and judgments in a folder, a zip or a TOML file.
 #
 # A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv`), `queries.jsonl` (or
-# `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each of them possibly as .gz. A
-# TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is what
-# embedding models that follow instructions are told to look for; `self_match` is "drop" where queries are documents
-# and a document with the query's own identifier is no answer; `candidates` is "judged" where the documents judged for
-# a query are those that alone may be ranked. A folder may hold one too, `collection.toml`, of which each key is
-# optional.
+# `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each possibly as .gz. A TOML file
+# names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is for embedding
+# models that follow instructions; `self_match` is "drop" if queries are documents and no answers to themselves;
+# `candidates` is "judged" if only the judged documents of a query may be ranked. A folder may also hold one,
+# `collection.toml`, with any of these keys.
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")
 REPORT = "import.json"
-"""What an import writes beside the collection: what was read and what was left out."""
+"""Report of an import beside the collection: rows read and left out."""
 QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
 ABOUT = "collection.toml"
 CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
-"""Keys of a TOML file that take one of some words."""
+"""Keys of a TOML file with their allowed words."""
 _SHOWN = 12  # names in a message
 _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """One file of a collection: on disk, or a member of a zip; within: the folder that names it, or has it."""
+    """A file of a collection: on disk, or a member of a zip."""
 
     path: Path
     member: str | None = None
     within: Path | None = field(default=None, compare=False)
+    """Folder that contains the file or the TOML file that names it."""
 
     def __str__(self) -> str:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
 
     @property
     def name(self) -> str:
-        """The file's own name without .gz, which says its format."""
+        """File name without .gz, which implies the format."""
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """The file's bytes, unpacked; raises FormatError where it is not there, no file, or a damaged zip."""
+        """Return a stream of the file's unpacked bytes. Raises FormatError if missing, no file, or in a damaged zip."""
         try:
             check_regular(self.path)
             if self.member:
@@ -77,12 +77,7 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """The parts found under `root`; an absent part is None, and missed only when it is asked for.
-
-    self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier;
-    candidates: "judged", or "" where those are candidates that the queries' metadata names;
-    documents_expected: how to say where the documents are, for the error where there are none.
-    """
+    """The parts of a collection found under `root`; a missing one is None."""
 
     root: Path
     documents: CollectionPart | None
@@ -92,27 +87,30 @@ class CollectionLayout:
     split: str | None = None
     instruction: str = ""
     self_match: str = ""
+    """"keep" or "drop" documents with the query's identifier; "" if not declared."""
     candidates: str = ""
+    """"judged" documents, or "" for those in the metadata of queries."""
     documents_expected: str = ""
+    """How the error for missing documents describes them."""
 
     def need_documents(self) -> CollectionPart:
-        """The documents' file; raises FormatError naming what was looked for."""
+        """Return the documents' file. Raises FormatError if missing."""
         if self.documents is None and self.documents_expected:
             raise FormatError(self.root, "no documents", self.documents_expected)
         return _needed(self.documents, self.root, "documents", DOCUMENTS)
 
     def need_queries(self) -> CollectionPart:
-        """The queries' file; raises FormatError naming what was looked for."""
+        """Return the queries' file. Raises FormatError if missing."""
         return _needed(self.queries, self.root, "queries", QUERIES)
 
     def need_qrels(self, split: str) -> CollectionPart:
-        """The judgments of a split; raises FormatError naming what was looked for."""
+        """Return the judgments of a split. Raises FormatError if missing."""
         if self.qrels and split not in self.qrels:
             raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", f"the split '{split}'")
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """The split to evaluate: `test`, or the only one; raises FormatError where that is not clear."""
+        """Return the declared split, `test`, or the only one. Raises FormatError if ambiguous."""
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -122,11 +120,11 @@ class CollectionLayout:
 
 
 def find_layout(path: Path, subset: str = "") -> CollectionLayout:
-    """Look for a collection's parts in a folder, a zip (in the least deep of its folders) or a TOML file.
+    """Return the parts of a collection in a folder, a zip (in its topmost folder) or a TOML file.
 
-    subset: one of several collections in a folder or a zip, by its folder there; what it lacks, it shares with them.
-    Raises FormatError when there is nothing of that name, neither documents, queries nor judgments in it, or several
-    collections in a zip and none is named.
+    subset: folder of one of several collections in it; parts that it lacks are shared.
+
+    Raises FormatError for a missing path, no part of a collection, and several collections without `subset`.
     """
     if subset and path.is_dir():
         return _shared(find_layout(path / subset), path)
@@ -161,7 +159,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
 
 
 def subset_of(path: Path) -> tuple[Path, str]:
-    """(the folder or zip, one of its collections) of a path such as cqadupstack#android; "" where none is named."""
+    """Return (folder or zip, collection in it) of a path such as cqadupstack#android; "" for none."""
     folder, mark, subset = str(path).rpartition("#")
     if mark and not path.exists() and Path(folder).exists():
         return Path(folder), subset
@@ -169,7 +167,7 @@ def subset_of(path: Path) -> tuple[Path, str]:
 
 
 def collections_below(folder: Path) -> list[str]:
-    """The folders within a folder that are collections of their own, by their paths from there, sorted."""
+    """Return the relative paths of collections within a folder, sorted."""
     found = []
     for inside, names, _ in os.walk(folder):
         here = Path(inside)
@@ -181,7 +179,7 @@ def collections_below(folder: Path) -> list[str]:
 
 
 def holds_collection(folder: Path) -> bool:
-    """Whether a folder holds parts of a collection, or several collections."""
+    """Return whether a folder holds a part of a collection, or several collections."""
     try:
         return bool(find_layout(folder))
     except FormatError:
@@ -189,7 +187,6 @@ def holds_collection(folder: Path) -> bool:
 
 
 def _is_collection(folder: Path) -> bool:
-    """Whether two of documents, queries and judgments lie in a folder."""
     try:
         layout = find_layout(folder)
     except FormatError:
@@ -198,7 +195,6 @@ def _is_collection(folder: Path) -> bool:
 
 
 def _shared(own: CollectionLayout, folder: Path) -> CollectionLayout:
-    """The layout of a collection within a folder, with the parts that it lacks and that lie in the folder itself."""
     try:
         outer = find_layout(folder)
     except FormatError:
@@ -212,7 +208,6 @@ def _shared(own: CollectionLayout, folder: Path) -> CollectionLayout:
 
 
 def _in_zip(path: Path, members: list[str], subset: str) -> CollectionLayout:
-    """The parts of the one collection of a zip, or of the one that is named; raises FormatError for several."""
     usual = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
     paths = [PurePosixPath(member) for member in members]
     folders = {p.parent for p in paths if p.name in usual}
@@ -253,7 +248,7 @@ def _in_zip(path: Path, members: list[str], subset: str) -> CollectionLayout:
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
-    """The error for a folder or a zip of several collections, which says how to choose one."""
+    """Return the error for a folder or zip of several collections, which says how to choose one."""
     listed = list(names)
     return FormatError(
         path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"
@@ -266,16 +261,18 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """What is left out of a collection, a sentence each: files that another is read for, and rows of an import."""
+    """Yield a sentence for each file shadowed by another and for each file whose import left out rows."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
     kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)
     for part in parts:
         names = next((names for names in kinds if part.member is None and part.name in names), ())
-        usual = (part.path.with_name(name + end) for name in names for end in ("", ".gz"))
-        yield from (
-            f"{path} is not read: {part} is" for path in usual if path != part.path and path.is_file()
-        )
+        usual = {name + end for name in names for end in ("", ".gz")} - {part.path.name}
+        there = list[str]()
+        with suppress(OSError):  # a folder that may be passed and not listed
+            there = sorted(usual.intersection(os.listdir(part.path.parent)) if usual else ())  # noqa: PTH208  names alone
+        others = (part.path.with_name(name) for name in there)
+        yield from (f"{path} is not read: {part} is" for path in others if path.is_file())
     folders = dict.fromkeys(folder for part in parts for folder in list(part.path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -311,10 +308,6 @@ def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> Collection
 
 
 def _from_toml(path: Path, layout: CollectionLayout, inside: str = "") -> CollectionLayout:
-    """The layout with what a TOML file says of it; inside: as `named_file` takes it, which raises too.
-
-    Raises FormatError for a key or a value that no such file has.
-    """
     keys = read_toml(path, "keys documents, queries, qrels")
     qrels = keys.pop("qrels", {})
     if isinstance(qrels, str):
@@ -332,8 +325,7 @@ def _from_toml(path: Path, layout: CollectionLayout, inside: str = "") -> Collec
             expected = " or ".join(f"'{word}'" for word in words)
             raise FormatError(path, f"{key} = '{keys[key]}'", f"{key} = {expected}")
 
-    def part(name: str, kind: str, split: str = "") -> CollectionPart:
-        """A file, or that part of the collection in a folder or a zip."""
+    def declared_part(name: str, kind: str, split: str = "") -> CollectionPart:
         place = named_file(path.parent, name, path, inside)
         if not place.is_dir() and place.suffix != ".zip":
             return CollectionPart(place, within=path.parent)
@@ -342,7 +334,7 @@ def _from_toml(path: Path, layout: CollectionLayout, inside: str = "") -> Collec
             return of.need_qrels(split)
         return of.need_documents() if kind == "documents" else of.need_queries()
 
-    keys |= {key: part(keys[key], key) for key in ("documents", "queries") if key in keys}
+    keys |= {key: declared_part(keys[key], key) for key in ("documents", "queries") if key in keys}
     if qrels:
-        keys["qrels"] = {split: part(name, "qrels", split) for split, name in qrels.items()}
+        keys["qrels"] = {split: declared_part(name, "qrels", split) for split, name in qrels.items()}
     return replace(layout, **keys)

@@ -1,11 +1,4 @@
-"""Locks and leases: one of several processes at a time, on one machine or on many.
-
-A lease is a small object beside what is being made: who makes it, and after how many seconds without a sign of life it
-counts as abandoned. Its holder renews it from a thread of its own. Whoever waits compares the time of its last writing
-with the time of an object that it writes itself: both are times of the store, so that no clock of a machine counts.
-Leases of one place are numbered. An abandoned one is taken over by creating the next number, which only one can. A
-holder that was merely slow goes on and does harm to nobody: what it makes is equal to what the other makes.
-"""
+"""Locks and leases: exclusion between processes, on one machine or several."""
 
 from __future__ import annotations
 
@@ -30,54 +23,60 @@ from weir.files.atomic import storing
 from weir.settings import settings
 
 RENEWALS = 4
-"""How often a lease is renewed within the seconds after which it counts as abandoned."""
+"""Renewals within the seconds after which a lease is abandoned."""
 VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
-"""How often a file that others take away while it is opened is tried again, and the seconds between."""
+"""Retries for a file that others remove while it is opened, and the seconds between."""
 
 
+# A lease is a small object beside the work: its owner, and the seconds without renewal after which it is abandoned. A
+# thread of the owner renews it. Waiters compare its time of writing with that of an object they write themselves, so
+# only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
+# which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """Where leases stand. Names have the parts of a path, / between them."""
+    """A store of leases; names are paths with / between parts."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new object; False where there is one of this name."""
+        """Write a new object; return False if the name exists."""
 
     def renew(self, name: str, data: bytes) -> None:
-        """Write an object again, or set the time of its writing."""
+        """Write the object of a lease again, which shows that its owner still runs."""
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of an object, None where there is none."""
+        """Return the bytes of an object, None if missing."""
 
     def age(self, name: str) -> float | None:
-        """Seconds since an object was written, by the clock of the store; None where there is none."""
+        """Return the seconds since an object was written, by the store's clock; None if missing."""
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder."""
+        """Return the names of the objects in a folder."""
 
     def delete(self, name: str) -> None:
-        """Remove an object, if there is one."""
+        """Delete an object; do nothing if there is none."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds a lease. machine: see `_machine`; seconds: without a renewal it is abandoned after these."""
+    """The process that holds a lease, so that others can name it."""
 
     host: str
     machine: str
+    """From `_machine`."""
     process: int
     seconds: float
+    """Time without renewal after which the lease is abandoned."""
 
     @staticmethod
     def here() -> Owner:
-        """This process."""
+        """Return this process as the owner of a lease."""
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
-    def written(self) -> bytes:
-        """What stands in the lease."""
+    def to_bytes(self) -> bytes:
+        """Return the bytes that a lease of this owner contains."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Who wrote a lease; nobody that is known where it is not whole yet."""
+        """Return the owner in a lease; an unknown one if the data is incomplete."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -92,10 +91,8 @@ class Owner:
 
 @cache
 def _machine() -> str:
-    """What processes have in common that see each other's locks: one start of one system, and its mounted folders.
-
-    Two containers of a machine may have mounted a network folder each, so that no lock of one holds in the other.
-    """
+    """Return an id of boot and mount namespace, shared by processes that see each other's locks."""
+    # Two containers may each mount a network folder, so that kernel locks do not reach between them.
     with suppress(OSError):
         started = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{started} {Path('/proc/self/ns/mnt').readlink()}"
@@ -103,11 +100,11 @@ def _machine() -> str:
 
 
 Rule = Callable[[Owner | None], bool | None]
-"""Whether a lease of this owner (None: there is no lease) may be taken; None: its age decides."""
+"""Returns whether a lease of this owner (None: no lease) may be taken; None lets its age decide."""
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to take the lease of a place; its number, None where another holds it."""
+    """Try once to take the lease of a place; return its number, None if another process holds it."""
     numbers = sorted(int(name) for name in store.names(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
     owner = Owner.read(store.read(f"{place}/{newest}")) if numbers else None
@@ -115,20 +112,20 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
     if free is None and owner is not None:
         age = store.age(f"{place}/{newest}")
         free = age is not None and age > owner.seconds
-    if free is False or not store.create(f"{place}/{newest + 1}", Owner.here().written()):
+    if free is False or not store.create(f"{place}/{newest + 1}", Owner.here().to_bytes()):
         return None
     return newest + 1
 
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease while the block runs; it and those that it took over go when the block ends."""
+    """Renew a lease during the block; delete it and earlier ones at the end."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
         while not done.wait(owner.seconds / RENEWALS):
             with suppress(OSError, WeirError):  # the next may succeed; where none does, another takes over
-                store.renew(f"{place}/{number}", owner.written())
+                store.renew(f"{place}/{number}", owner.to_bytes())
 
     thread = Thread(target=renew, name=f"lease of {place}", daemon=True)
     thread.start()
@@ -145,7 +142,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Hold the lease of a place while the block runs; waits for it, and tells once whom it waits for."""
+    """Hold the lease of a place during the block; while waiting, call `waiting` once with its owner."""
     told, pause = False, 0.05
     while (number := taken(store, place)) is None:
         held = [name for name in store.names(place) if name.isdecimal()]
@@ -159,21 +156,20 @@ def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> I
 
 
 # ----------
-# Locks of files: the kernel's where it holds between all processes, and a lease beside them for other machines.
+# Locks of files: the kernel's lock between processes of one machine, and a lease for other machines.
 #
-# On one machine the kernel decides, at once and exactly: whoever holds its lock knows that no other process of the
-# machine is inside. Whether it also holds between machines that share a folder depends on the file system and on how it
-# is mounted; there the lease decides.
+# On one machine the kernel decides, at once and exactly: the holder of its lock knows that no other process of the
+# machine is inside. Between machines that share a folder, kernel locks depend on the file system and its mount
+# options; there the lease decides.
 
 
 @dataclass(frozen=True)
 class LeaseFolder:
-    """Leases as files below a folder; a folder of leases goes with the last one."""
+    """Leases as files below a folder, which is removed with the last lease."""
 
     root: Path
 
     def create(self, name: str, data: bytes) -> bool:
-        """As the protocol says; raises StoreError where the disk refuses."""
         path, vanished = self.root / name, 0
         with storing(path):
             while True:
@@ -193,17 +189,14 @@ class LeaseFolder:
                 return True
 
     def renew(self, name: str, data: bytes) -> None:
-        """As the protocol says."""
         os.utime(self.root / name)
 
     def read(self, name: str) -> bytes | None:
-        """As the protocol says."""
         with suppress(OSError):
             return (self.root / name).read_bytes()
         return None
 
     def age(self, name: str) -> float | None:
-        """As the protocol says."""
         folder = (self.root / name).parent
         # Times of open files: a network folder may have kept those of names for a minute.
         try:
@@ -219,13 +212,12 @@ class LeaseFolder:
                 folder.rmdir()  # where the lease went meanwhile
 
     def names(self, folder: str) -> list[str]:
-        """As the protocol says."""
         with suppress(OSError):
             return [path.name for path in (self.root / folder).iterdir()]
         return []
 
     def delete(self, name: str) -> None:
-        """As the protocol says."""
+        """Remove a file, and its folder if empty."""
         path = self.root / name
         with suppress(OSError):
             path.unlink()
@@ -235,11 +227,10 @@ class LeaseFolder:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a file as a lock: of several processes one is inside at a time, also on machines that share the folder.
+    """Hold a file as a lock during the block, also between machines; yield whether it is held.
 
-    A killed process lets go at once on its own machine; on others its lease has to run out. Yields whether it is held:
-    always where `wait`, else False when another holds it. The files go when it is let go. Raises StoreError when they
-    cannot be made.
+    With `wait` it always is. A killed process releases it at once on its own machine, on others when its
+    lease expires. Raises StoreError if the files cannot be created.
     """
     store, place, pause = LeaseFolder(path.parent), f"{path.name}.lease", 0.001
     while True:
@@ -280,17 +271,13 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Take away the files of a lock that a killed process left behind; one that is held stays.
-
-    Raises StoreError as `locked`.
-    """
+    """Remove the files of a lock left by a killed process; a held lock stays. Raises StoreError as `locked`."""
     if path.exists():
         with locked(path, wait=False):
             pass
 
 
 def _kernel_lock(path: Path) -> tuple[IO[bytes], bool | None]:
-    """The file of that name at this moment, and whether it is held; None where its file system knows no locks."""
     vanished = 0
     while True:
         with storing(path):
@@ -301,7 +288,7 @@ def _kernel_lock(path: Path) -> tuple[IO[bytes], bool | None]:
                 vanished += 1
                 if error.errno not in (errno.ENOENT, errno.ESTALE) or vanished == VANISHED_TIMES:
                     raise
-                time.sleep(VANISHED_SECONDS)  # what this machine remembers of the folder may be a second old
+                time.sleep(VANISHED_SECONDS)  # this machine's cache of the folder may be a second old
                 continue
         held: bool | None = True
         try:

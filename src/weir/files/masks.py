@@ -1,4 +1,4 @@
-"""Secrets taken out of what others said."""
+"""Masks secrets in texts from other programs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from urllib.parse import quote
 from weir.settings import secret_values
 
 KEY_CHARACTERS = 8
-"""Length from which a key is looked for in answers."""
+"""Least length of a key that is searched for."""
 PIECE_CHARACTERS = 12
-"""Length from which a piece of a key is masked."""
+"""Least length of a part of a key that is masked."""
 _SEED = PIECE_CHARACTERS // 2  # any piece holds a part of this length that begins at a multiple of it
 _MASK = b"***"
 
 
 def without_secret(data: bytes, secret: str) -> bytes:
-    """The data without a secret in any form that `weir.services.requests.Key` names."""
+    """Return the data with a secret masked in every form that `weir.services.requests.Key` lists."""
     if len(secret) < KEY_CHARACTERS:
         return data
     # Of user:password the password alone, too.
@@ -34,7 +34,7 @@ def without_secret(data: bytes, secret: str) -> bytes:
 
 
 def without_secrets(text: str) -> str:
-    """A text without what environment variables hold that are named as those of secrets are."""
+    """Return a text with the values of secret environment variables masked."""
     data = text.encode("utf-8", "surrogatepass")
     for secret in secret_values():
         data = without_secret(data, secret)
@@ -43,7 +43,6 @@ def without_secrets(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _forms(secret: str) -> tuple[bytes, ...]:
-    """A secret as it stands, as in an address, in hexadecimal digits, and in base 64 wherever in a text it begins."""
     raw = secret.encode("utf-8")
     digits = raw.hex().encode("ascii")
     forms = [raw, quote(secret, safe="").encode("ascii"), digits, digits.upper()]
@@ -57,7 +56,6 @@ def _forms(secret: str) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=64)
 def _escaped(secret: str) -> re.Pattern[bytes]:
-    """A secret, each character as it is or as JSON, an address or HTML may write it."""
     each = []
     for letter in secret:
         code, plain = ord(letter), re.escape(letter)
@@ -67,7 +65,6 @@ def _escaped(secret: str) -> re.Pattern[bytes]:
 
 
 def _without_pieces(data: bytes, secret: bytes) -> bytes:
-    """The data without the longer pieces of a secret."""
     for begin in range(0, len(secret) - _SEED + 1, _SEED):
         seed, at = secret[begin : begin + _SEED], 0
         while (at := data.find(seed, at)) >= 0:

@@ -1,4 +1,4 @@
-"""Tables that say which document each passage is of."""
+"""Tables of passages and the documents that they belong to."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _DOCUMENTS = {
 
 
 def read_parents(path: Path) -> dict[str, str]:
-    """Read the document of each passage, plain or packed; a first line of names such as `chunk_id doc_id` is a header.
+    """Return {passage: document} of a file, plain or compressed; a first line such as `chunk_id doc_id` is a
+    header.
 
-    Raises FormatError, with the line, for another number of columns, an empty cell, and a passage of two documents, and
-    for a file without any passage.
+    Raises FormatError for another number of columns, an empty cell, two documents of a passage, and no
+    passage.
     """
     try:
         text = read_bytes(path).decode("utf-8")

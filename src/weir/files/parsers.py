@@ -1,4 +1,4 @@
-"""Rows of rankings and judgments in blocks: parsed by compiled code or with numpy, identifiers numbered."""
+"""Parsers of rankings and judgments in blocks, by compiled code or numpy, which also number identifiers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from weir.core.strings import (
     descending_bytes,
     hash_strings,
     load_words,
+    take_strings,
 )
 from weir.errors import BadValue, FormatError
 from weir.files.column_names import ColumnLayout
@@ -44,22 +45,21 @@ from weir.settings import IDENTIFIER_BYTES
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 BLOCK_ROWS = 1 << 16
-"""Rows of a table that are worked on together."""
-_PAD_BYTES = 32  # behind a block's text: whole words may be read from any position of it
+"""Rows of a table in a block."""
+_PAD_BYTES = 32  # after a block's text: whole words may be read from any position of it
 _SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when it is mostly empty
 
 # Texts numbered by first appearance.
 
 
 COMPARED_TEXTS = 1 << 15
-"""Texts compared together: what is made of them stays near the processor."""
+"""Texts compared together, few enough to stay in the processor's cache."""
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
-    """Number texts by first appearance.
+    """Return the number of each text data[start[i] : start[i] + length[i]], by first appearance, int64[n].
 
-    data[start[i] : start[i] + length[i]] is text i, hashes[i] its hash. Returns codes int64[n] and, for each
-    code, the position of its first text.
+    Also returns the position of each number's first text. hashes: of the texts.
     """
     n = len(start)
     if n == 0:
@@ -94,14 +94,14 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
 
 
 def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
-    """Number strings by first appearance: codes int64[n] and the distinct strings."""
+    """Return the number of each string by first appearance, int64[n], and the distinct strings."""
     start, length = strings.ptr[:-1], strings.lengths()
     codes, first = distinct(strings.data, start, length, hash_strings(strings.data, start, length))
     return codes, strings.take(first)
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Whether each text differs from the one before it; the first does. start, length: int64[n]."""
+    """Return whether each text differs from the one before, bool[n]; the first does."""
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -111,55 +111,46 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
     return change
 
 
-def take_strings(buf: Bytes, start: Int64, length: Int64) -> Strings:
-    """Copy the texts buf[start[i] : start[i] + length[i]] into a column of strings."""
-    ptr = np.zeros(len(length) + 1, np.int64)
-    np.cumsum(length, out=ptr[1:])
-    where = np.repeat(start - ptr[:-1], length) + np.arange(ptr[-1])
-    return Strings(buf[where], ptr)
-
-
-# A block of rows and what parses it.
+# A block of rows and its parsers.
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """The rows of a block, in file order.
-
-    start, length, hashes: the document identifier of each row; score: float64; first: the first row of each segment (a
-    stretch of rows of one query); query_start, query_length: its identifier, where that stands in the block too. bad:
-    the position of the first line that is not a row, or -1; bad_score: it is only the score that is wrong. ranks: those
-    that the file gives its first rows, as many as it is called with, NaN for none; None where it has no ranks.
-    """
+    """The rows of a block of a file as columns, in file order."""
 
     start: Int64
+    """int64[n]: offset of each document identifier; its length is in `length`, its hash in `hashes`."""
     length: Int64
     hashes: NDArray[np.uint64]
     score: Float64
     first: Int64
+    """First row of each segment, a range of rows of one query."""
     query_start: Int64
+    """Offset of each segment's query identifier, if it is in the block; its length is in `query_length`."""
     query_length: Int64
     bad: int = -1
+    """Offset of the first invalid line, or -1."""
     bad_score: bool = False
+    """True if only the score of that line is invalid."""
     ranks: Callable[[int], Float64] | None = None
+    """Returns the file's ranks of the first n rows, NaN for none; None if the file has no ranks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """The identifiers that documents are looked up in; without `ids` nothing is, and every code is -1.
-
-    hashes: of each identifier; slots: int32, an open-addressing table of them; filter: bool[2**bits], which
-    top bits of a hash occur at all.
-    """
+    """Identifiers with fixed numbers, prepared for look-up; without `ids` every code is -1."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
+    """Hash of each identifier."""
     slots: Int32
+    """int32: open-addressing table of the hashes."""
     filter: NDArray[np.bool_]
+    """bool[2**bits]: the top bits of hashes that occur."""
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Prepare a table; the engines fill in what they use."""
+        """Return the identifiers with empty tables; engines fill in the tables they use."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -173,47 +164,47 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Parser:
-    """One way of parsing; block: bytes of text worked on at a time.
-
-    scan: lines of a layout, or of TREC's columns (None); rank: the rows of each query in result order, their documents'
-    codes in the lookup in rank order, -1 where it has none, and the first row whose document an earlier row of its
-    query has, or -1 (the others are then void); hashes: of texts in a block that ends in eight bytes of padding.
-    """
+    """An engine that parses and orders rows: numpy or compiled code."""
 
     name: str
     block: int
+    """Bytes of text in a block."""
     scan: Callable[[LineBuffer, int, ColumnLayout | None], ParsedRows]
+    """Parses lines of a layout, or TREC's (None)."""
     rank: Callable[[Bytes, ParsedRows, Int64, Float64, Lookup], tuple[Int64, Int32, int]]
+    """Returns row order by query and rank, document codes in that order (-1 if not in the lookup), and -1;
+    or, instead of -1, the first row that repeats a document, and then the others are invalid.
+    """
     hashes: Callable[[Bytes, Int64, Int64], NDArray[np.uint64]]
+    """Hashes texts of a block padded by eight bytes."""
 
 
 class LongIdentifierError(Exception):
-    """An identifier is too long; at: where in the block it stands, size: its bytes."""
+    """An identifier of `size` bytes, at offset `at` in the block, is too long."""
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__(f"{size:,} bytes")
         self.at, self.size = at, size
 
 
-def refuse_long(start: Int64, length: Int64) -> None:
-    """Raise LongIdentifierError where one of the texts has more than IDENTIFIER_BYTES."""
+def _refuse_long(start: Int64, length: Int64) -> None:
     if int(length.max(initial=0)) > IDENTIFIER_BYTES:
         row = int(length.argmax())
         raise LongIdentifierError(int(start[row]), int(length[row]))
 
 
 class QuotedCellError(Exception):
-    """A quoted cell holds separators, line ends or quotation marks, so that its text is not what stands there."""
+    """A quoted cell contains separators, line ends or quotation marks, and needs the general parser."""
 
 
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.
 
-# What counts as a score: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
+# Scores: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _PLAIN = (1e-4, 1e15)
-"""Magnitudes that are written without an exponent."""
+"""Magnitudes written without an exponent."""
 _BLOCK_NUMBERS = 1 << 15
 _BLANK, _HASH, _END, _RETURN, _QUOTE, _MINUS, _PLUS, _ZERO, _NINE = b' #\n\r"-+09'
 _SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
@@ -229,7 +220,7 @@ _LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9
 
 
 def parse_slowly(text: bytes) -> float:
-    """The value of one number; NaN when the text is not a finite decimal number."""
+    """Return the value of one number; NaN unless it is a finite decimal number."""
     if NUMBER.fullmatch(text) is None:
         return np.nan
     value = float(text)
@@ -237,10 +228,9 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Parse the numbers buf[start[i] : start[i] + length[i]].
+    """Return the numbers buf[start[i] : start[i] + length[i]], float64[n], rounded as by float().
 
-    start, length: int64[n]. Returns float64[n], the double nearest to each text as Python's float() gives it, and the
-    positions, ascending, of texts that are no finite number.
+    Also returns the positions of texts that are no finite number.
     """
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
@@ -259,7 +249,7 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
 
 
 def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Plain decimals such as `12345678.1234567812345678`, of up to 19 digits altogether; NaN for everything else."""
+    """Return plain decimals of up to 19 digits, such as `12345678.1234567812345678`; NaN for all others."""
     lead = buf[start]
     negative = lead == _MINUS
     signed = negative | (lead == _PLUS)
@@ -315,8 +305,8 @@ def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
     return np.negative(value, out=value, where=negative)
 
 
-def written(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
-    """Each number as Python writes it, which reads back to the same: float64[n] or whole numbers."""
+def number_texts(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
+    """Return each number as Python's repr."""
     if numbers.dtype != np.float64 or find_spec("orjson") is None:
         return [repr(number) for number in numbers.tolist()]
     import orjson
@@ -340,24 +330,21 @@ _KIND[_END] = 2
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Where the columns of each line stand.
-
-    start, end: int64[rows, columns]; a line that lacks the last columns repeats its end there. bad: the
-    position of the first line with too few or too many columns, or -1; rows stop before it.
-    """
+    """Offsets of the cells of each line."""
 
     start: Int64
+    """int64[rows, columns]; missing last columns have start = end."""
     end: Int64
     bad: int = -1
+    """Offset of the first line with a wrong number of columns, before which the rows stop; -1 for none."""
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
+    """Return the cells of the lines of buf[:stop], split at blanks and tabs; blank lines and comments are
+    skipped.
 
-    fewest, most: accepted numbers of columns; remarks: what `weir.files.formats.trec_fault` takes may follow `most`,
-    and is left out.
-
-    buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
+    fewest, most: accepted numbers of columns.
+    remarks: ignore text after `most` columns that `weir.files.formats.trec_fault` accepts.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
     kind = _KIND[buf[space]]
@@ -398,12 +385,12 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Split the lines of buf[:stop] at a separator; each has that many cells, of which some may be empty.
+    """Return the lines of buf[:stop] split at a separator into `cells` cells, possibly empty.
 
-    buf[stop - 1] is a line end. exact: cells are as they are written, without quotation marks around them, and lines
-    without a byte are no rows; otherwise white space around cells is no part of them, and blank lines and those without
-    a separator that start with `#` are no rows. Raises QuotedCellError where a quotation mark may have to be read
-    otherwise, which is then left to a slower parser.
+    exact: keep white space, strip quotation marks, skip empty lines; otherwise strip white space, skip blank
+        lines and comments.
+
+    Raises QuotedCellError if a quotation mark may need the general parser.
     """
     cut = np.flatnonzero((buf[:stop] == ord(separator)) | (buf[:stop] == _END))
     ends = buf[cut] == _END
@@ -442,14 +429,14 @@ def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) 
 
 
 def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Parse the numbers buf[start[i] : start[i] + length[i]], float64[n]; NaN for what is no number."""
+    """Return the numbers buf[start[i] : start[i] + length[i]], float64[n]; NaN for other text."""
     rank, wrong = parse_decimals(buf, start, length)
     rank[wrong] = np.nan
     return rank
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """The ranks of TREC's lines, in the column after the documents buf[start[i] : start[i] + length[i]]."""
+    """Return the ranks of TREC lines, the column after these documents, float64[n]."""
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
         at = at + blank
@@ -459,8 +446,7 @@ def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
     return ranks_in(buf, at, end - at)
 
 
-def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
-    """Split the lines of the first `stop` bytes into rows with numpy alone."""
+def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
     buf = buffer.buf
     if layout is not None:
         table = split_cells(buf, stop, layout.separator, len(layout.names), exact=True)
@@ -482,14 +468,17 @@ def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) 
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Rows from the columns of query, document and number, which is 1 without a third; raises LongIdentifierError."""
+    """Return rows from the columns of query, document and number (1 if there is no third).
+
+    Raises LongIdentifierError.
+    """
     starts = np.ascontiguousarray(table.start.T[list(columns)])
     (query, doc, *number), (query_length, doc_length, *number_length) = (
         starts,
         table.end.T[list(columns)] - starts,
     )
-    refuse_long(query, query_length)
-    refuse_long(doc, doc_length)
+    _refuse_long(query, query_length)
+    _refuse_long(doc, doc_length)
     score, wrong = np.ones(len(query)), np.empty(0, np.int64)
     if number:
         score, wrong = parse_decimals(buf, number[0], number_length[0])
@@ -499,12 +488,13 @@ def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> Parsed
     return replace(rows, bad=int(table.start[wrong[0], 0]), bad_score=True) if len(wrong) else rows
 
 
-def rank_with_numpy(
+def _rank_with_numpy(
     buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup
 ) -> tuple[Int64, Int32, int]:
-    """Put the rows of each query in order with numpy alone.
+    """Return as `Parser.rank`, with numpy alone.
 
-    cuts: int64[queries + 1] first row of each query; key: scores at the precision in which they compare.
+    cuts: int64[queries + 1], first row of each query.
+    key: scores at the precision in which they compare.
     """
     query = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
     pair = rows.hashes ^ (query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
@@ -533,20 +523,22 @@ def rank_with_numpy(
     return order, code.take(order), -1
 
 
-NUMPY_PARSER = Parser("numpy", 2 << 20, scan_with_numpy, rank_with_numpy, hash_strings)
+NUMPY_PARSER = Parser("numpy", 2 << 20, _scan_with_numpy, _rank_with_numpy, hash_strings)
 
 # The compiled parser of blocks of lines, and which parser reads a file; both give the same rows.
 
 _WORTH_COMPILING, _WORTH_LOADING = 128 << 20, 4 << 20
-"""Bytes of a file below which numpy is done before kernels are compiled (some seconds), or loaded (a tenth of one)."""
+"""Bytes of a file below which numpy is faster than compiling kernels (some seconds), or loading them (a tenth
+of one).
+"""
 
 _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators and the end of the line
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
-    """The engine of that name; for "auto" the faster one for `size` bytes of text that is installed.
+    """Return the engine with this name; "auto" is the fastest installed one for `size` bytes.
 
-    Raises BadValue for an unknown name, MissingExtra for "numba" without the `run` extra.
+    Raises BadValue for an unknown name, MissingExtra for "numba" if not installed.
     """
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
@@ -560,20 +552,20 @@ def choose_engine(name: EngineName, size: int) -> Parser:
 
 
 def row_arrays(room: int) -> RowArrays:
-    """Arrays for a compiled scan to fill in; pages that no row reaches are never touched, so the worst case is free."""
+    """Return arrays for a compiled scan of up to `room` rows; untouched pages take no memory."""
     start, length = np.empty((2, room), np.int64)
     segment, slow = np.empty((2, room, 3), np.int64)
     return RowArrays(start, length, np.empty(room, np.uint64), np.empty(room, np.float64), segment, slow)
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """The rows that a scan has filled in, and the first one whose score is no finite number, or -1.
+    """Return the rows of a scan and the first one without a finite score, or -1.
 
     Raises LongIdentifierError.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
-    refuse_long(arrays.start[:n], arrays.length[:n])
-    refuse_long(query_start, query_length)
+    _refuse_long(arrays.start[:n], arrays.length[:n])
+    _refuse_long(query_start, query_length)
     wrong = -1
     for row, at, size in arrays.slow[:slows].tolist():
         arrays.score[row] = parse_slowly(buf[at : at + size].tobytes())
@@ -584,8 +576,7 @@ def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int
     return ParsedRows(start, length, hashes, score, first, query_start, query_length), wrong
 
 
-def scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
-    """Split the lines of the first `stop` bytes into rows with compiled code; raises QuotedCellError."""
+def _scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
     if layout is None:
         shape, row_bytes = TREC, _LEAST_ROW_BYTES
     else:
@@ -602,19 +593,16 @@ def scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) ->
     return replace(rows, bad=int(bad), bad_score=wrong >= 0)
 
 
-def hash_compiled(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
-    """Hash the texts of a block that ends in eight bytes of padding."""
+def _hash_compiled(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
     hashes = np.empty(len(start), np.uint64)
     words: NDArray[np.uint64] = np.ndarray((len(buf) - 7,), "<u8", buf, strides=(1,))
     hash_texts(words, start, length, hashes)
     return hashes
 
 
-def rank_compiled(
+def _rank_compiled(
     buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup
 ) -> tuple[Int64, Int32, int]:
-    """Put the rows of each query in order with compiled code; arguments as `rank_with_numpy`."""
-
     def read_only(values: NDArray[Any]) -> NDArray[Any]:
         # Read-only arrays have a type of their own: identifiers come memory-mapped or not, the kernel is one.
         view = values.view()
@@ -634,54 +622,58 @@ def rank_compiled(
     return order, doc, int(twice)
 
 
-NUMBA_PARSER = Parser("numba", 2 << 20, scan_compiled, rank_compiled, hash_compiled)
+NUMBA_PARSER = Parser("numba", 2 << 20, _scan_compiled, _rank_compiled, _hash_compiled)
 
-# Blocks of whole queries, with the bytes of their documents at hand, whatever they are stored as.
+# Blocks of whole queries, with the bytes of their documents, from any format.
 
 
 @dataclass(frozen=True, eq=False)
 class RankingBlock:
-    """Rows of whole queries, and the bytes they point to.
-
-    queries: the identifier of each segment of the rows; place: where a row stands in the file, as ", line 7".
-    """
+    """Rows of complete rankings, and the bytes they point to."""
 
     buf: Bytes
     rows: ParsedRows
     queries: Strings
+    """Query identifier of each segment."""
     place: Callable[[int], str]
+    """Returns the place of a row in the file, such as ", line 7"."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a source is read: with which engine, in one block, and with attention to quotation marks."""
+    """How a source is parsed."""
 
     engine: Parser
     whole: bool = False
+    """Read all rows in one block."""
     quoted: bool = False
+    """Use the general parser, for quotation marks."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Something that holds rows: its name for messages, about how many bytes as text, and its blocks.
-
-    origins: where each of its judgments comes from, in the order of the rows; None where it does not say.
-    """
+    """A run or judgments to be read in blocks of rows."""
 
     name: object
+    """Name for messages."""
     size: int
+    """Approximate bytes as text."""
     blocks: Callable[[ReadOptions], Iterator[RankingBlock]]
     origins: Callable[[], Origins | None] | None = None
+    """Returns the origin of each judgment in row order; None without any."""
 
 
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Blocks of a text file; each is gone when the next is asked for.
+    """Yield blocks of a text file; each is invalid once the next is asked for.
 
-    scan: the rows of the whole lines in the first bytes of a buffer, or what is wrong with them; size: bytes of text
-    worked on at a time; whole: all of it in one block; header: how many first lines are none of the rows. Raises
-    FormatError for an identifier that is too long, and what `scan` raises.
+    scan: parses complete lines in the first bytes of a buffer.
+    size: bytes of text in a block.
+    whole: read the file in one block.
+    header: number of first lines to skip.
+
+    Raises FormatError for a too long identifier, and the errors of `scan`.
     """
     buffer = LineBuffer(path, size)
     with buffer.file:
@@ -715,11 +707,11 @@ def text_blocks(
                 query = rows.first[:-1], rows.query_start[:-1], rows.query_length[:-1]
                 rows = ParsedRows(start, length, hashes, score, *query, ranks=rows.ranks)
 
-            def place(row: int, starts: Int64 = rows.start) -> str:
+            def place_of_row(row: int, starts: Int64 = rows.start) -> str:
                 return f", line {buffer.line_of(int(starts[row]))}"
 
             queries = take_strings(buffer.buf, rows.query_start, rows.query_length)
-            yield RankingBlock(buffer.buf, rows, queries, place)
+            yield RankingBlock(buffer.buf, rows, queries, place_of_row)
             if buffer.ended:
                 return
             buffer.consume(stop)
@@ -727,24 +719,24 @@ def text_blocks(
 
 @dataclass(frozen=True, eq=False)
 class TableChunk:
-    """Some consecutive rows of a table.
-
-    queries: the identifier of each segment, a stretch of rows of one query; first: int64, its first row; docs: of
-    each row; score: float64[rows]; rank: float64[rows], NaN where a row has none, None where the table has no ranks.
-    """
+    """Some consecutive rows of a table."""
 
     queries: Strings
+    """Query identifier of each segment, a range of rows of one query."""
     first: Int64
+    """int64: first row of each segment."""
     docs: Strings
+    """Document identifier of each row."""
     score: Float64
     rank: Float64 | None = None
+    """float64[rows], NaN for no rank; None if the table has no ranks."""
 
     def __len__(self) -> int:
         return len(self.score)
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Chunks as one, copied; a query that goes on in the next chunk is one segment."""
+        """Return chunks as one, copied; a query that continues in the next chunk is one segment."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
@@ -756,7 +748,7 @@ class TableChunk:
         return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score, rank)
 
     def split(self) -> tuple[TableChunk, TableChunk]:
-        """All but the last segment, and the last."""
+        """Return all but the last segment, and the last."""
         cut, last = int(self.first[-1]), len(self.first) - 1
         docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
         before, after = (None, None) if self.rank is None else (self.rank[:cut], self.rank[cut:])
@@ -767,7 +759,7 @@ class TableChunk:
         return head, rest
 
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
-        """The rows, with the bytes of their documents; see RankingBlock."""
+        """Return these rows as a RankingBlock, with identifiers numbered."""
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
         hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
@@ -780,9 +772,9 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Blocks of a table that comes in chunks; whole: all of it in one block.
+    """Yield blocks of a table from chunks; a single block if `whole`.
 
-    place: where a row, counted from 0, stands in the file.
+    place: returns the place of a row, from 0, in the file.
     """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS

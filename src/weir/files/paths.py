@@ -1,21 +1,22 @@
-"""What is meant by a path that somebody writes: one reading for every command and function."""
+"""Interpretation of the paths that users give, for all commands and functions."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from weir.errors import BadValue, FormatError
 
 STANDARD_OUTPUT = Path("-")
-"""What stands for standard output where a file is written."""
+"""Path of standard output for files to write."""
 _SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """The path that is written, with the home folder for a leading ~/; `./-` is a file, `-` alone is none.
+    """Return the path, with ~/ expanded; `./-` is a file, `-` alone a standard stream.
 
-    Raises BadValue for an empty name, which an unset variable leaves, FormatError for one with a NUL character.
+    Raises BadValue for an empty name, FormatError for a NUL character.
     """
     text = os.fspath(given)
     refuse_empty(text)
@@ -28,13 +29,18 @@ def path_of(given: str | os.PathLike[str]) -> Path:
 
 
 def is_path(given: object) -> bool:
-    """Whether it can only be a path, and no bare name: a path object, or a text with a separator, ~ or . ahead."""
+    """Return whether a value must be a path: a path object, or a text with a separator or leading ~ or dot."""
     if isinstance(given, os.PathLike):
         return True
     return isinstance(given, str) and (given.startswith((".", "~")) or any(s in given for s in _SEPARATORS))
 
 
 def refuse_empty(name: object) -> None:
-    """Raise BadValue for an empty name, which would stand for the current folder."""
+    """Raise BadValue for an empty name, which would mean the current folder."""
     if name == "":
         raise BadValue("found an empty name; is a variable unset?")
+
+
+def is_address(place: str | Path) -> bool:
+    """Return whether a place is the URL of a store, not a folder."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(place)) is not None

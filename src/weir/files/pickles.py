@@ -1,4 +1,4 @@
-"""Pickles read as data: containers, texts, numbers and NumPy's arrays; nothing is executed."""
+"""Pickles read as data: containers, texts, numbers and NumPy scalars; nothing is executed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from weir.settings import PICKLE_BYTES
 
 _TYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _FORMATS = dict(zip(_TYPES, "?bhiqBHIQefd", strict=True))
-"""Numbers by NumPy's name of their type, as `struct` calls them."""
+"""{NumPy's name of a number type: its `struct` code}."""
 _LONGEST = 4096  # characters of a text
 _CODE_POINT_BYTES = 4
 _STATE = 8  # version, byte order, three parts of compound types, size, alignment, flags
 
 
 class OddNumpyError(Exception):
-    """A type or a value that is no plain number or text; its text says what."""
+    """A type or value that is no plain number or text; the message names it."""
 
 
 @dataclass(frozen=True)
 class NumpyName:
-    """One of the names that a pickle may call: "dtype" or "scalar"."""
+    """A name that a pickle may call: "dtype" or "scalar"."""
 
     name: str
 
@@ -45,14 +45,13 @@ NUMPY_NAMES = {
 
 @dataclass(eq=False)
 class NumpyType:
-    """The type of a scalar, such as f8 or U7; order: "<" or ">", set when its state follows, as NumPy does."""
+    """The type of a scalar, such as f8 or U7; `order` is set by its state, which follows."""
 
     code: str
     order: str = "<"
 
 
-def called(callee: NumpyName, arguments: tuple[object, ...]) -> object:
-    """What calling a name comes to: a type, or the number or text of a scalar; raises OddNumpyError."""
+def _result_of_call(callee: NumpyName, arguments: tuple[object, ...]) -> object:
     if callee.name == "dtype":
         code = arguments[0] if arguments else None
         ours = isinstance(code, str) and (code in _FORMATS or re.fullmatch(r"U[1-9][0-9]{0,3}", code))
@@ -76,8 +75,7 @@ def called(callee: NumpyName, arguments: tuple[object, ...]) -> object:
         raise OddNumpyError(f"a NumPy text of type {kind.code} that is not valid Unicode") from None
 
 
-def put_in_order(kind: NumpyType, state: object) -> None:
-    """Give a type the byte order that its state says; raises OddNumpyError for the state of a compound type."""
+def _put_in_order(kind: NumpyType, state: object) -> None:
     if not isinstance(state, tuple) or len(state) != _STATE or state[2:5] != (None, None, None):
         raise OddNumpyError("the state of a NumPy type of several parts")
     if state[1] not in ("<", ">", "|"):
@@ -85,16 +83,15 @@ def put_in_order(kind: NumpyType, state: object) -> None:
     kind.order = ">" if state[1] == ">" else "<"
 
 
-# Pickles as data: containers, texts and numbers, read without running anything that stands in them, and written.
+# Pickles as data: containers, texts and numbers, read without executing anything, and written.
 #
-# A pickle is a program for a small stack machine. The machine here knows the instructions that put together dicts,
-# lists, tuples, texts, bytes and numbers, and two names: NumPy's `dtype` and `scalar`, of which numbers and texts are
-# decoded from their bytes here. It imports nothing, calls nothing and sets no attribute; whatever asks for that is
-# refused by name.
+# A pickle is a program for a small stack machine. The machine here knows the instructions that build dicts, lists,
+# tuples, texts, bytes and numbers, and two names, NumPy's `dtype` and `scalar`, whose values are decoded from their
+# bytes here. It imports nothing, calls nothing and sets no attribute; any other instruction is refused by name.
 
 PICKLE_SUFFIXES = (".pickle", ".pkl")
 PICKLE_MAGIC = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
-"""How pickles of protocol 2 and later begin; earlier ones are known by their names alone."""
+"""First bytes of pickles of protocol 2 and later; earlier ones are recognised by name."""
 
 _MOST_INSTRUCTIONS = 5_000_000
 _MOST_VALUES = 20_000_000
@@ -106,17 +103,15 @@ _CONTAINERS = (dict, list, tuple)
 
 
 class _OddPickleError(Exception):
-    """Something that is no plain data; its text says what."""
+    """Raised for a pickle that holds more than plain data; the message names what."""
 
 
 class _Mark:
-    """Where an instruction began to collect values."""
+    pass
 
 
 @dataclass
 class _Machine:
-    """The values that instructions have put together so far."""
-
     stack: list[Any] = field(default_factory=list)
     memo: dict[int, Any] = field(default_factory=dict)
 
@@ -140,14 +135,13 @@ class _Machine:
         del self.stack[at:]
         return values
 
-    def top(self, kind: type) -> Any:  # noqa: ANN401  a pickle holds anything
+    def last_of_kind(self, kind: type) -> Any:  # noqa: ANN401  a pickle holds anything
         value = self.last()
         if type(value) is not kind:
             raise _OddPickleError(f"items put into a {type(value).__name__}")
         return value
 
-    def step(self, name: str, argument: Any) -> None:  # noqa: ANN401  as pickletools gives it
-        """Carry out an instruction; raises _OddPickleError for one that makes anything but plain data."""
+    def execute(self, name: str, argument: Any) -> None:  # noqa: ANN401  as pickletools gives it
         if name in _VALUES:
             if isinstance(argument, int) and argument.bit_length() > _INTEGER_BITS:
                 raise _OddPickleError(f"a whole number of {argument.bit_length():,} bits")
@@ -181,7 +175,7 @@ class _Machine:
             self.set_items(list(self.popped(2)) if name == "SETITEM" else self.since_mark())
         elif name in ("APPEND", "APPENDS"):
             values = [self.pop()] if name == "APPEND" else self.since_mark()
-            self.top(list).extend(values)
+            self.last_of_kind(list).extend(values)
         elif name in ("GLOBAL", "STACK_GLOBAL"):
             module, attribute = argument.rpartition(" ")[::2] if name == "GLOBAL" else self.popped(2)
             texts = isinstance(module, str) and isinstance(attribute, str)
@@ -194,19 +188,18 @@ class _Machine:
             callee, arguments = self.popped(2)
             if not isinstance(callee, NumpyName) or not isinstance(arguments, tuple):
                 raise _OddPickleError(f"a call of a {type(callee).__name__}")
-            self.stack.append(called(callee, arguments))
+            self.stack.append(_result_of_call(callee, arguments))
         elif name == "BUILD":
             state, target = self.pop(), self.last()
             if not isinstance(target, NumpyType):
                 raise _OddPickleError(f"the state of a {type(target).__name__}")
-            put_in_order(target, state)
+            _put_in_order(target, state)
         elif name not in ("FRAME", "STOP") and (name != "PROTO" or argument not in range(_LAST_PROTOCOL + 1)):
             reason = _REFUSED.get(name, f"the instruction {name}")
             raise _OddPickleError(reason if argument is None else f"{reason} ({str(argument)[:60]})")
 
     def set_items(self, pairs: list[Any]) -> None:
-        """Put keys and values, in turn, into the dict on top."""
-        into = self.top(dict)
+        into = self.last_of_kind(dict)
         if len(pairs) % 2:
             raise _OddPickleError("a key without a value")
         for key, value in zip(pairs[::2], pairs[1::2], strict=True):
@@ -218,19 +211,18 @@ class _Machine:
 
 
 def is_pickle(path: Path) -> bool:
-    """Whether a file is a pickle, by its name or by how it begins; raises FormatError where it cannot be read."""
+    """Return whether a file is a pickle, by name or first bytes. Raises FormatError if it cannot be read."""
     if unpacked_name(path).lower().endswith(PICKLE_SUFFIXES):
         return True
-    # What is read of a pipe is gone.
+    # A pipe can be read only once.
     return not is_pipe(path) and read_bytes(path, 2).startswith(PICKLE_MAGIC)
 
 
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
-    """What a pickle of plain data holds, as JSON would: keys are texts and tuples lists; and bytes.
+    """Return the plain data of a pickle, with keys as texts and tuples as lists.
 
-    Raises FormatError, in one line, for a file of more than 64 MiB or five million instructions, for damage, and for
-    anything but plain data, named: any other name than NumPy's dtype and scalar, a type of objects, a reference to
-    outside, an extension, the state of an object, a container within itself, a key twice, or more than 32 levels.
+    Raises FormatError for more than 64 MiB, five million instructions or 32 levels, for damage, cycles and repeated
+    keys, and for anything but containers, texts, numbers and NumPy scalars.
     """
     import pickletools  # takes instructions apart and runs none
 
@@ -248,7 +240,7 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
                     raise _OddPickleError(f"a pickle of more than {_MOST_INSTRUCTIONS:,} instructions")
                 if code.name == "STOP" and at is not None and at + 1 != len(data):
                     raise _OddPickleError("bytes behind a pickle's end")
-                machine.step(code.name, argument)
+                machine.execute(code.name, argument)
         value = machine.pop()
         if machine.stack:
             raise _OddPickleError("a pickle with values left over")
@@ -294,9 +286,9 @@ _REFUSED = {
 
 
 def _unfolded(sizes: dict[int, tuple[int, int]], value: object, level: int) -> tuple[int, int]:
-    """Values in a value when it is unfolded, and levels of containers; sizes: of the containers before, by identity.
+    """Return (values, levels) of a value with shared containers counted each time.
 
-    Raises _OddPickleError for what is nested too deeply or within itself, or would unfold into too many values.
+    Raises _OddPickleError for cycles, too deep nesting and too many values.
     """
     if not isinstance(value, _CONTAINERS):
         return 1, 0
@@ -313,7 +305,6 @@ def _unfolded(sizes: dict[int, tuple[int, int]], value: object, level: int) -> t
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  a pickle holds anything
-    """The value with keys as texts and tuples as lists, each container a new one; raises for what is no data."""
     if isinstance(value, dict):
         texts = {str(key): _plain(one) for key, one in value.items()}
         if len(texts) < len(value):
@@ -328,7 +319,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  a pickle holds anything
 
 
 def pickled_rows(rows: Iterable[tuple[str, Iterable[str] | Mapping[str, float]]]) -> Iterable[bytes]:
-    """A dict of lists of texts, or of dicts of numbers, as a pickle of protocol 4: its head, each row, its end."""
+    """Yield the bytes of a pickle of a dict of lists of texts or of dicts of numbers: head, rows, end."""
     yield b"\x80\x04}("
     for name, row in rows:
         if isinstance(row, Mapping):

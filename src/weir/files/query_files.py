@@ -1,4 +1,4 @@
-"""Files that say something of each query: its group, its weight."""
+"""Files with a group or a weight of each query."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 
 
 def read_groups(path: Path) -> QueryGroups:
-    """Read groups of queries, plain or packed; a first line that begins with a name such as `query` is a header.
+    """Return the group of each query in a file, plain or compressed; comments (#) and a header are skipped.
 
-    Empty lines and those that begin with # are left out. Raises FormatError, with the line, for another number of
-    columns and for a query that stands in two groups, and for a file without any query.
+    Raises FormatError for another number of columns, a query in two groups, and a file without queries.
     """
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")
@@ -50,9 +49,8 @@ def read_groups(path: Path) -> QueryGroups:
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Read weights of queries, plain or packed, in the form of a file of groups (`read_groups`).
-
-    Raises FormatError as `read_groups` does, and for a weight that is no number above 0.
+    """Return query weights from a file in the form of `read_groups`; raises FormatError likewise, and unless
+    above 0.
     """
     groups = read_groups(path)
     texts = [groups.labels[code] for code in groups.group.tolist()]

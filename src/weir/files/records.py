@@ -1,4 +1,4 @@
-"""Documents, queries and judgments of a collection, read and written as BEIR lays them out."""
+"""Documents, queries and judgments of a collection, read and written in BEIR's layout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.atomic import temporary_folder
-from weir.files.column_names import fold, names, of_role
+from weir.files.column_names import field_names, fold, of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
@@ -33,39 +33,36 @@ from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
 from weir.settings import IDENTIFIER_BYTES
 
-# Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
+# Documents and queries in BEIR's layout (`_id`, `title`, `text`, `metadata`), and as TSV.
 #
-# A text may stand under another usual name (column_names.toml), as `contents` in Pyserini's collections. What else a
-# record has is metadata too: {"lang": "en"} beside the text, or within `metadata`, which goes first.
+# A text may have another usual name (column_names.toml), such as `contents` in Pyserini's collections. All other keys
+# of a record are metadata too: {"lang": "en"} beside the text, or within `metadata`, which takes precedence.
 
 _WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
-"""Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
+"""Bytes of a file from which loading, or compiling, the compiled reader saves time."""
 _PLAIN = {"_id", "title", "text"}
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some consecutive documents (or queries), and what had to be mended to read them.
-
-    metadata: JSON objects, "" where a document has none, or None when none of the batch has any.
-    null_texts: documents without a text (null, NaN or no such key), read as empty.
-    """
+    """Some consecutive documents or queries of a file."""
 
     ids: Strings
     titles: Strings
     texts: Strings
     metadata: Strings | None = None
+    """JSON objects, "" for none; None if no document of the batch has any."""
     null_texts: int = 0
+    """Number of documents whose text was null, NaN or missing, read as empty."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 def read_documents(part: CollectionPart) -> Iterator[Batch]:
-    """The documents of a file, in batches of some hundred kilobytes.
+    """Yield the documents of a file in batches, duplicates included.
 
-    Raises FormatError, naming file and line, for a line that is no document, and for a file without any;
-    duplicates of ids are for the caller to find.
+    Raises FormatError for an invalid line and for a file without documents.
     """
     rows = 0
     with reading(part) as source:
@@ -101,10 +98,9 @@ def _from_json(source: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
 
 
 def read_queries(part: CollectionPart) -> Queries:
-    """All queries of a file, with their metadata.
+    """Return all queries of a file, with their metadata.
 
-    Raises FormatError for a line that is no query, an id that occurs twice, and metadata of another kind than its name
-    stands for.
+    Raises FormatError for an invalid line, a repeated id, and metadata of the wrong kind.
     """
     batches = list(read_documents(part))
     ids = Strings.concatenated([batch.ids for batch in batches])
@@ -125,13 +121,12 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """The error for an id that occurs twice, naming both lines (reads the file again to find them)."""
+    """Return the error for a repeated id, with both line numbers, for which the file is read again."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
 
 def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
-    """The lines on which an id stands."""
     lines: list[int] = []
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
@@ -141,13 +136,13 @@ def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
         else:
             for records in read_records(stream, part):
                 ids = enumerate(_batch(records, part).ids.tolist())
-                lines += [records.line(i) for i, other in ids if other == name]
+                lines += [records.line_number(i) for i, other in ids if other == name]
     return lines
 
 
 @contextmanager
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
-    """Open a part; raises FormatError, while it is read too, where its packing is damaged."""
+    """Yield a stream of a part; raises FormatError, also while it is read, if its compression is damaged."""
     try:
         with unquoted(part.path, part.within), part.open() as stream:
             yield stream
@@ -171,7 +166,9 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
             elif not isinstance(value, str) or not value:
                 keys = ", ".join(f"'{key}'" for key in list(rows[i])[:6])
                 shown = f"no '_id' among the keys {keys}" if value is None else f"the _id {value!r}"
-                raise FormatError(part, shown, "an '_id' that is a text (or a whole number)", records.line(i))
+                raise FormatError(
+                    part, shown, "an '_id' that is a text (or a whole number)", records.line_number(i)
+                )
     if set(map(type, titles)) != {str}:
         titles = [_text(value, records, i, part, "title") or "" for i, value in enumerate(titles)]
     if set(map(type, texts)) != {str}:
@@ -187,14 +184,13 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
         try:
             packed.append(json.dumps(other, ensure_ascii=False) if other else "")
         except RecursionError:
-            expected, line = "at most some hundred levels", records.line(i)
+            expected, line = "at most some hundred levels", records.line_number(i)
             raise FormatError(part, "metadata nested too deeply", expected, line) from None
     return replace(batch, metadata=_encoded(packed))
 
 
 @lru_cache(256)
 def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
-    """The key of a record's identifier where it has none called _id, "" for none; raises FormatError for several."""
     found = [key for key in keys if fold(key) == "id"] or [key for key in keys if fold(key) in _id_names()]
     if len(found) > 1:
         several = " and ".join(sorted(found))
@@ -203,12 +199,15 @@ def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
 
 
 def _id_names() -> frozenset[str]:
-    return names().roles["doc"][0] | names().roles["query_id"][0] | {"id"}
+    return field_names().roles["doc"][0] | field_names().roles["query_id"][0] | {"id"}
 
 
 @lru_cache(256)
 def _text_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
-    """The key of a record's text where it has none called so, "" for none; raises FormatError for several."""
+    """Return the key of the text in records without the key `text`, such as "contents"; "" for none.
+
+    Raises FormatError for several.
+    """
     found = of_role(keys, "text")
     if len(found) > 1:
         several = " and ".join(sorted(found))
@@ -223,7 +222,7 @@ def _text(value: object, records: Records, i: int, part: CollectionPart, key: st
         return None
     if isinstance(value, (int, float)):
         return str(value)
-    raise FormatError(part, f"a {type(value).__name__} as '{key}'", "a text", records.line(i))
+    raise FormatError(part, f"a {type(value).__name__} as '{key}'", "a text", records.line_number(i))
 
 
 def _encoded(texts: list[str]) -> Strings:
@@ -236,7 +235,6 @@ def _encoded(texts: list[str]) -> Strings:
 
 
 def _others(row: dict[str, Any]) -> dict[str, Any]:
-    """What a record has beside identifier, title and text."""
     if len(row) <= len(_PLAIN) and row.keys() <= _PLAIN:
         return {}
     inner = row.get("metadata")
@@ -293,7 +291,6 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
 
 
 def _tsv_rows(stream: BinaryIO, part: CollectionPart) -> Iterator[tuple[int, list[bytes]]]:
-    """Number and cells of each line that holds something, a header too."""
     number = 0
     for block in read_blocks(stream, name=part):
         lines = block.split(b"\n")
@@ -312,7 +309,7 @@ def _is_header(cells: list[bytes]) -> bool:
 
 
 def read_judgments(part: CollectionPart) -> Qrels:
-    """The judgments of one part; formats and errors are those of `weir.files.runs.read_qrels`."""
+    """Return the judgments of a part, on disk or in a zip; formats and errors as `weir.files.runs.read_qrels`."""
     if part.member is None:
         if part.path.exists():
             check_regular(part.path)
@@ -333,7 +330,7 @@ def read_judgments(part: CollectionPart) -> Qrels:
 
 
 class OwnFolder:
-    """A temporary folder that is removed when nothing holds this any more, or the process ends."""
+    """A temporary folder, removed with this object or at the end of the process."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="weir-"))
@@ -341,7 +338,7 @@ class OwnFolder:
 
 
 def write_collection(folder: Path, corpus: Corpus, queries: Queries, qrels: Qrels) -> None:
-    """Write corpus.jsonl, queries.jsonl and qrels/test.tsv into a folder that is there."""
+    """Write corpus.jsonl, queries.jsonl and qrels/test.tsv into an existing folder."""
     titles = corpus.title.tolist() if corpus.title is not None else None
     others = records(corpus.metadata, len(corpus))
     with (folder / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as out:

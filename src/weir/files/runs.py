@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -18,10 +18,13 @@ from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
 from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
 from weir.core.run import READ_RUN, Named, Run
-from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches
+from weir.core.short_names import run_file_name
+from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, count_equal, stretches, take_strings
 from weir.core.tables import cell_text
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
-from weir.files.formats import BY_SUFFIX, bad_grade, begins_as_sheet, file_source, format_of
+from weir.files.beside import with_beside
+from weir.files.formats import bad_grade, begins_as_sheet, file_source, format_of, head_of
+from weir.files.journal_labels import is_journal, read_journal
 from weir.files.json_files import OddJsonError, nested_source, read_nested
 from weir.files.parsers import (
     EngineName,
@@ -33,54 +36,52 @@ from weir.files.parsers import (
     choose_engine,
     distinct,
     distinct_strings,
-    take_strings,
 )
 from weir.files.paths import path_of
-from weir.files.text_files import unpacked_name
 
-# Rankings are read block by block of whole queries, whatever they are stored as. A block that holds several queries is
-# parsed, its rankings are put in order and its documents are looked up while their identifiers are still in the buffer;
-# only codes and scores are kept. A file whose queries are interleaved is the exception: it is read whole and sorted by
-# query first.
+# Rankings are read in blocks of whole queries, from any format. A block is parsed, its rankings are sorted and its
+# documents looked up while their identifiers are still in the buffer; only codes and scores are kept. Only a file
+# with interleaved queries is read whole and sorted by query first.
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class RankingPart:
-    """The rankings of some queries of a file, each complete and in result order.
-
-    query: int64[q] codes; ptr: int64[q + 1]; doc: int32[n] codes, -1 outside the table; score: float64[n]; float_rank:
-    see Run.
-    """
+    """Complete rankings of some queries of a file, in result order."""
 
     query: Int64
+    """int64[q] codes."""
     ptr: Int64
+    """int64[q + 1]: row offsets."""
     doc: Int32
+    """int32[n] codes; -1 outside the table."""
     score: Float64
     float_rank: Int32 | None
+    """As `Run.float_rank`."""
 
 
 class _InterleavedError(Exception):
-    """A query came back after another one."""
+    pass
 
 
 @dataclass(eq=False)
 class IdentifierNumbers:
-    """Numbers the queries and documents of one file.
-
-    queries: a table whose queries have their codes there, None where all are numbered as they appear; others: the
-    queries outside it, numbered behind it; order: how the order of their rows and the scores agree.
-    """
+    """Numbers given to the queries and documents of a file."""
 
     queries: Ids | None
+    """Queries with fixed codes; None to number all by appearance."""
     others: dict[bytes, int] = field(default_factory=dict)
+    """Queries not in `queries`, numbered after them."""
     docs: list[Strings] = field(default_factory=list)
     doc_count: int = 0
     order: OrderCounts | None = None
+    """Agreement of row order and scores so far."""
+    own_first: int = 0
+    """Rankings that begin with the identifier of their query."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Codes of the queries of segments."""
+        """Return the query code of each segment."""
         which, strings = distinct_strings(segments)
         size = 0 if self.queries is None else len(self.queries)
         codes = (
@@ -97,13 +98,13 @@ class IdentifierNumbers:
         return codes[which]
 
     def query(self, code: int) -> str:
-        """The identifier of a numbered query."""
+        """Return the identifier of a query code."""
         if self.queries is not None and code < len(self.queries):
             return self.queries[code]
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Codes of the documents of rows, numbered as they appear (with repetitions between blocks)."""
+        """Return document codes by appearance, int32[rows]; a document gets a new code in each block."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -111,13 +112,37 @@ class IdentifierNumbers:
 
 
 def _ranks_of(rows: ParsedRows, order: Int64 | None, count: int) -> Float64 | None:
-    """The ranks of a block's first rows, in another order of rows where one is given; None where a file has none."""
     if rows.ranks is None:
         return None
     return rows.ranks(count) if order is None else rows.ranks(len(rows.score))[order[:count]]
 
 
-def read_parts(
+def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
+    """Return (distinct queries, rows of each, stable order of rows by query) of segments of rows."""
+    of_row = np.repeat(query, lengths)
+    order = np.argsort(of_row, kind="stable")
+    query, lengths = np.unique(of_row[order], return_counts=True)
+    return query, lengths, order
+
+
+def _reordered(rows: ParsedRows, order: Int64) -> ParsedRows:
+    return replace(
+        rows,
+        start=rows.start[order],
+        length=rows.length[order],
+        hashes=rows.hashes[order],
+        score=rows.score[order],
+    )
+
+
+def _repeated_document(where: str, query: str, buf: Bytes, rows: ParsedRows, row: int) -> BadRanking:
+    document = take_strings(buf, rows.start[row : row + 1], rows.length[row : row + 1])[0]
+    return BadRanking(
+        f"{where}: query '{query}' ranks document '{document}' twice; remove the duplicates first"
+    )
+
+
+def _read_parts(
     source: Source,
     step: Callable[[RankingPart], T],
     queries: Ids | None = None,
@@ -125,11 +150,14 @@ def read_parts(
     ties: Ties = "trec",
     engine: EngineName = "auto",
 ) -> tuple[list[T], IdentifierNumbers]:
-    """Read rankings and apply `step`, a pure function, to each part: the rankings of some of the queries.
+    """Return the result of `step`, a pure function, for each part of a source, and the numbers of
+    identifiers.
 
-    queries, docs: the identifiers to number by, by default as they appear. Memory: one block and what `step` keeps,
-    unless the file's queries are interleaved; then the file is read whole. Raises FormatError for a line that is no
-    row and BadRanking for a duplicate, with the line, also of queries outside the table.
+    Holds one block in memory, or the whole file if its queries are interleaved.
+
+    queries, docs: identifiers with fixed codes; None numbers by appearance.
+
+    Raises FormatError for an invalid line, BadRanking for a repeated document.
     """
     parser = choose_engine(engine, source.size)
     how = ReadOptions(parser)
@@ -143,17 +171,11 @@ def read_parts(
                     raise _InterleavedError
                 earlier |= codes
                 lengths = np.diff(rows.first, append=len(rows.score))
+                segments = block.queries
                 if len(codes) < len(query):
-                    of_row = np.repeat(query, lengths)
-                    order = np.argsort(of_row, kind="stable")
-                    query, lengths = np.unique(of_row[order], return_counts=True)
-                    rows = replace(
-                        rows,
-                        start=rows.start[order],
-                        length=rows.length[order],
-                        hashes=rows.hashes[order],
-                        score=rows.score[order],
-                    )
+                    segments = segments.take(np.unique(query, return_index=True)[1])
+                    query, lengths, order = _grouped(query, lengths)
+                    rows = _reordered(rows, order)
                 if len(query) == 0:
                     continue
                 cuts = np.append(0, np.cumsum(lengths))
@@ -163,14 +185,11 @@ def read_parts(
                 key = compared(rows.score, ties)
                 ranking, doc, twice = parser.rank(block.buf, rows, cuts, key, lookup)
                 if twice >= 0:
-                    document = take_strings(
-                        block.buf, rows.start[twice : twice + 1], rows.length[twice : twice + 1]
-                    )[0]
                     name = numbers.query(int(query[np.searchsorted(cuts, twice, side="right") - 1]))
                     where = f"{source.name}{block.place(twice if order is None else int(order[twice]))}"
-                    raise BadRanking(
-                        f"{where}: query '{name}' ranks document '{document}' twice; remove the duplicates first"
-                    )
+                    raise _repeated_document(where, name, block.buf, rows, twice)
+                best = ranking[cuts[:-1]]
+                numbers.own_first += count_equal(block.buf, rows.start[best], rows.length[best], segments)
                 score = rows.score[ranking]
                 float_rank = None
                 if ties == "trec" and len((close := close_as_floats(cuts, score))[0]):
@@ -196,16 +215,16 @@ def read_parts(
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
-    """Raise FormatError where ranks stand in the place of scores, and scores in that of ranks."""
+    """Raise FormatError if ranks and scores are exchanged."""
     if order.swapped():
         found = "scores in the place of ranks, and ranks in the place of scores"
         raise FormatError(name, found, "the rank before the score: query Q0 document rank score tag")
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Warn (RankingWarning) where another order than that of scores is probable, and return what is said.
+    """Warn (RankingWarning) if another order than by score was probably meant; return the sentences.
 
-    Raises FormatError where ranks stand in the place of scores. name: of the file, or of what gave the rankings.
+    Raises FormatError if ranks and scores are exchanged.
     """
     refuse_swapped(name, order)
     doubts = order.doubts()
@@ -223,9 +242,9 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 
 
 def judgments_of(source: Source) -> tuple[Qrels, int]:
-    """The judgments of a source, and how many rows only repeated an earlier one.
+    """Return the judgments of a source, and the number of rows that repeat an earlier one.
 
-    Raises FormatError as `weir.files.runs.read_qrels` does.
+    Raises FormatError as `weir.files.runs.read_qrels`.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -267,15 +286,17 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
 
 
 def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Read a run: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle; queries and documents are numbered as they appear.
+    """Return a run from a file: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle, plain, `.gz` or `.zst`
+    (docs/formats.md).
 
-    The format is told by the file's name, or by how it begins (docs/formats.md). TREC lines are `query Q0 document
-    rank score [tag]`, separated by blanks or tabs; the rank column is ignored, and so is what follows the tag; lines
-    that start with `#` are comments, as in trec_eval 10. JSON is {query: {document: score}}, or lists of documents
-    in rank order, and so is a pickle, in which nothing is run. Tables have a column
-    each for query, document and score, called as is usual. `.gz` and `.zst` are unpacked. ties: see core/order.py;
-    engine: "numpy", "numba" or "auto", the faster of those installed; the result is the same.
-    Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.
+    Its name or first bytes decide the format. TREC lines are `query Q0 document rank score [tag]`; the rank
+    is ignored, lines that start with `#` are comments. JSON and pickles are {query: {document: score}} or
+    lists in rank order. Tables need columns for query, document and score under usual names.
+
+    ties: see core/order.py.
+    engine: "numpy", "numba", or "auto" for the faster installed one; results are equal.
+
+    Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
     """
     path = path_of(path)
     form = format_of(path, "run")
@@ -292,8 +313,8 @@ READ_RUN.register(read_run)
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """The run that a source holds; arguments and errors otherwise as read_run."""
-    parts, numbers = read_parts(source, lambda part: part, None, None, ties, engine)
+    """Return the run in a source; arguments and errors as `read_run`."""
+    parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
     doubts = () if numbers.order is None else numbers.order.doubts()
@@ -303,20 +324,18 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 def read_run_against(
     path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
-    """Read a run, of any format but JSON, in terms of known queries and documents, in little memory.
+    """Return (run in terms of known queries and documents, number of other queries left out), with little
+    memory.
 
-    Documents outside `docs` get the code -1 and keep their place; queries outside `queries` are left out.
-    Returns the run, its queries in the order of `queries`, and how many queries of the file were left out.
-    Arguments and errors otherwise as read_run.
+    Documents outside `docs` get code -1. Reads any format but JSON; errors as `read_run`.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
-    parts, numbers = read_parts(source, lambda part: part, queries, docs, ties, engine)
+    parts, numbers = _read_parts(source, lambda part: part, queries, docs, ties, engine)
     return _run_of_parts(parts, queries, docs, run_name(path), ties), len(numbers.others)
 
 
 def _run_of_parts(parts: list[RankingPart], queries: Ids, docs: Ids, name: str, ties: Ties) -> Run:
-    """Rankings in the order of their query codes."""
     query = np.concatenate([np.empty(0, np.int64), *(p.query for p in parts)])
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(p.ptr) for p in parts)])
     doc = np.concatenate([np.empty(0, np.int32), *(p.doc for p in parts)])
@@ -340,7 +359,6 @@ def _run_of_parts(parts: list[RankingPart], queries: Ids, docs: Ids, name: str, 
 
 
 def _nested_run(path: Path, ties: Ties) -> Run:
-    """The run in JSON or a pickle, which is read whole."""
     rankings = read_nested(path, "run")
     try:
         run = Run.of(rankings, run_name(path), ties)
@@ -352,11 +370,13 @@ def _nested_run(path: Path, ties: Ties) -> Run:
 def join_run_file(
     path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> Judged:
-    """Join a run file with judgments; only a JSON file is ever held, so a few megabytes do for any other size.
+    """Return `Judged.of(read_run(path), qrels)`, with a few megabytes of memory except for JSON.
 
-    The result equals Judged.of(read_run(path), qrels). Arguments and errors as read_run.
+    Arguments and errors as `read_run`.
     """
     path = path_of(path)
+    if qrels.beside is not None:  # its rules may name documents that nobody judged
+        return Judged.of(read_run(path, ties, engine), qrels)
     form = format_of(path, "run")
     if form.rows:
         return join_source(file_source(path, form, "run"), qrels, ties, engine)
@@ -368,7 +388,7 @@ def join_run_file(
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Join the rankings of a source with judgments; arguments and errors otherwise as read_run."""
+    """Return the join of the rankings of a source with judgments; arguments and errors as `read_run`."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -383,7 +403,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         )
         return part.query, Judged.of(run, judgments)
 
-    parts, numbers = read_parts(source, join, qrels.queries, qrels.docs, ties, engine)
+    parts, numbers = _read_parts(source, join, qrels.queries, qrels.docs, ties, engine)
     none = np.zeros(len(qrels.queries) + 1, np.int64)
     empty = Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0, np.float64))
     judged = Judged.of(empty, qrels)
@@ -409,18 +429,20 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         float_rank=None if (float_rank == rank).all() else float_rank[order],
         stranger=min(numbers.others, default=b"").decode("utf-8", "replace"),
         tied_end=tied_end,
+        own_first=numbers.own_first,
     )
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Read judgments: TREC (`query 0 document grade`), BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow or a pickle.
+    """Return judgments from a file: TREC, BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow, a pickle, or a journal
+    of `weir open`.
 
-    The format is told by the file's name, or by how it begins (docs/formats.md). Tables have a column each for
-    query, document and grade, called as is usual, and may have one called `origin`, which says where each judgment
-    comes from. Without a header, columns are cut at tabs where the first line has two or three, so that identifiers
-    may hold blanks, and at blanks otherwise. Grades are numbers within ±16384, with fractions or without. A pair
-    judged twice with one grade counts once. Raises FormatError, with the line, for another number of columns, for
-    anything but a finite number as a grade, and for a pair with two grades.
+    Its name or first bytes decide the format (docs/formats.md). Tables need columns for query, document and
+    grade under usual names, and may have `origin`. Without a header, columns are split at tabs if the first
+    line has two or three, else at blanks. A pair judged twice with one grade counts once.
+
+    Raises FormatError for another number of columns, a grade that is no number within ±16384, and a pair with
+    two grades.
     """
     return read_qrels_counted(path)[0]
 
@@ -428,13 +450,23 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
 READ_QRELS.register(read_qrels)
 
 
-def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
-    """As `read_qrels`, and how many lines only repeated an earlier judgment; raises as it does."""
+def read_qrels_counted(path: str | os.PathLike[str], head: bytes | None = None) -> tuple[Qrels, int]:
+    """Return the judgments of `read_qrels`, and the number of repeated lines; raises FormatError likewise.
+
+    head: the file's first bytes, if they were read before.
+    """
     path = path_of(path)
-    form = format_of(path, "qrels")
+    qrels, repeated = _qrels_alone(path, head_of(path) if head is None else head)
+    return with_beside(qrels, path), repeated
+
+
+def _qrels_alone(path: Path, head: bytes) -> tuple[Qrels, int]:
+    if is_journal(path, head):
+        return read_journal(path), 0
+    form = format_of(path, "qrels", head)
     if form.rows:
         found, repeated = judgments_of(file_source(path, form, "qrels"))
-        return (_of_sheet(found) if begins_as_sheet(path) else found), repeated
+        return (_of_sheet(found) if begins_as_sheet(path, head) else found), repeated
     judgments = read_nested(path, "qrels")
     try:
         return Qrels.of(judgments), 0
@@ -443,7 +475,6 @@ def read_qrels_counted(path: str | os.PathLike[str]) -> tuple[Qrels, int]:
 
 
 def _of_sheet(judgments: Qrels) -> Qrels:
-    """The judgments of a sheet, on whose cells an apostrophe stands before what a spreadsheet would run."""
     queries, docs = (
         [cell_text(name) for name in ids.tolist()] for ids in (judgments.queries, judgments.docs)
     )
@@ -451,27 +482,21 @@ def _of_sheet(judgments: Qrels) -> Qrels:
 
 
 RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
-"""The files of rankings, and the record, in the folder of a system within results."""
+"""The files of rankings, and the record, in a system's results folder."""
 
 
 def run_name(path: Path) -> str:
-    """What a run read from a file is called: the file's name without its endings, or its folder's in results."""
+    """Return the name of a run file without its endings, or of its folder within results."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
-    name = unpacked_name(path)
-    form = BY_SUFFIX.get(PurePath(name.lower()).suffix)
-    for ending in form.suffixes if form else ():
-        if name.lower().endswith(ending):
-            name = name[: -len(ending)]
-    return name or path.name
+    return run_file_name(path.name)
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """A run, and how many of its rows name a document that the same ranking names elsewhere, which count no further.
+    """Return a TREC run with the best row of each repeated document, and the number of rows dropped.
 
-    Carelessly parsed answers of language models repeat documents. Of a document's rows the one with the highest score
-    is kept. Only files in TREC's format may repeat documents. For what looks into rankings: measures are not defined
-    on such, and `read_run` refuses them. Raises as `read_run`.
+    Only to inspect answers of language models: `read_run` refuses repetitions. Raises FormatError and
+    BadRanking likewise.
     """
     path = path_of(path)
     try:

@@ -1,12 +1,14 @@
-"""Scores of queries on disk: JSON lines, one JSON value, a baseline to commit."""
+"""Files of scores by query: JSON lines, one JSON value, and a baseline to commit."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from weir.core.origin import Origin
 from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, Note, Scores, SystemScores
 from weir.core.strings import Float64, Ids
+from weir.core.tables import cell_text, csv_text
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import write_text
 from weir.files.json_record import parse_json
@@ -26,10 +29,9 @@ from weir.files.text_files import read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """JSON objects with the keys query, measure and value, one for each query and measure.
+    """Return a JSON line with query, measure and value for each measure and query.
 
-    A measure whose values are logarithms has the key mean, too: "geometric"; and with ties=bounds lowest and highest
-    are the values of the worst and the best order of ties.
+    Measures of logarithms also have mean: "geometric"; with ties=bounds, lowest and highest follow.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -46,15 +48,97 @@ def score_lines(scores: Scores) -> list[str]:
     ]
 
 
+VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
+"""The header of values by query as CSV."""
+
+
+def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
+    """Return the values of each query as CSV under VALUE_COLUMNS, by dataset and system.
+
+    With ties=bounds two further columns are the values under the worst and the best order of ties.
+    """
+    scored = list(placed)
+    bounded = any("ties=bounds" in one.conventions for _, one in scored)
+    lines: list[Sequence[object]] = [(*VALUE_COLUMNS, *("lowest", "highest") * bounded)]
+    for place, scores in scored:
+        ends = [scores.values, *[end for end in (scores.low, scores.high) if bounded and end is not None]]
+        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
+            for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
+                lines.append((*place, measure, query, *(None if math.isnan(v) else v for v in values)))
+    return csv_text(lines)
+
+
+def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
+    """Return `score_lines` with the system, or the dataset and the system, before each value."""
+    lines = list[str]()
+    for place, scores in placed:
+        names = dict(zip(("dataset", "system")[2 - len(place) :], place, strict=True))
+        for line in score_lines(scores):
+            lines.append(json.dumps(names | json.loads(line), ensure_ascii=False) if place else line)
+    return lines
+
+
+def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
+    """Return the cells of a line for each value: place, measure, query, value, and its bounds with ties=bounds."""
+    lines = list[list[str]]()
+    for place, scores in placed:
+        ends = [scores.values]
+        if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
+            ends += [scores.low, scores.high]
+        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
+            for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
+                lines.append([*place, measure, query, *map(repr, values)])
+    return lines
+
+
+def read_values(path: Path) -> dict[str, Scores]:
+    """Return {system: scores} from CSV in the form of `values_csv`; an empty value is undefined.
+
+    Raises FormatError, with the line, for another file, a value that is no number, one given twice, several
+    datasets, and systems or measures of different queries.
+    """
+    rows = list(csv.reader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace"))))
+    header = rows[0] if rows else []
+    expected = f"a header with {', '.join(VALUE_COLUMNS)}"
+    if not set(VALUE_COLUMNS[1:]) <= set(header):
+        raise FormatError(path, f"the columns {', '.join(header)[:80]}", expected)
+    values: dict[str, dict[str, dict[str, float]]] = {}
+    datasets = dict[str, None]()
+    for number, row in enumerate(rows[1:], 2):
+        if not row:
+            continue
+        cells = dict(zip(header, row, strict=False))
+        datasets[cells.get("dataset", "")] = None
+        if len(datasets) > 1:
+            found = f"a second dataset, {cells['dataset']}"
+            raise FormatError(path, found, "the values of one dataset in a file of their own", number)
+        try:
+            system, measure, query, text = (cell_text(cells[name]) for name in VALUE_COLUMNS[1:])
+            value = float(text) if text else math.nan
+        except (KeyError, ValueError):
+            raise FormatError(path, f"'{','.join(row)[:60]}'", expected, number) from None
+        of = values.setdefault(system, {}).setdefault(measure, {})
+        if query in of:
+            raise FormatError(
+                path, f"{measure} of query '{query}' twice for {system}", "one value each", number
+            )
+        of[query] = value
+    try:
+        origin = Origin(collection=next(iter(datasets), "") or path.name)
+        return {system: replace(Scores.from_dict(of), origin=origin) for system, of in values.items()}
+    except BadValue as error:
+        raise FormatError(path, str(error), "the same queries for each measure of a system") from None
+
+
 def write_scores(scores: Scores, path: Path) -> None:
-    """Write per-query scores; the file appears when it is complete."""
+    """Write the value of each query and measure to a file, atomically."""
     write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
 def read_scores(path: Path) -> Scores:
-    """Read what `write_scores` wrote; who answered is not in the file, so `answered` is all true.
+    """Return per-query scores that `write_scores` wrote; `answered` is not stored and all true.
 
-    Raises FormatError for a file that is damaged.
+    Raises FormatError for a damaged file.
     """
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
@@ -85,7 +169,7 @@ _OF_ORIGIN = ("digest", "collection", "split", "system", "depth")
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
+    """Write scores and all their metadata atomically. Raises StoreError."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -121,7 +205,10 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Read what `write_scores_value` wrote, or the values of a results folder; raises FormatError for another file."""
+    """Return scores from a file by `write_scores_value` or from a results folder.
+
+    Raises FormatError for another file.
+    """
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
     try:
@@ -162,7 +249,6 @@ READ_SCORES.register(read_scores_value)
 
 
 def _origin(fields: dict[str, Any]) -> Origin:
-    """Of what saved scores are; nothing is known of those of before there was an origin."""
     depth = fields.get("depth")
     digest, collection, split, system = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-1])
     saved = {str(query): str(mark) for query, mark in fields.get("judgments", {}).items()}
@@ -170,7 +256,6 @@ def _origin(fields: dict[str, Any]) -> Origin:
 
 
 def _stored_scores(path: Path) -> Scores:
-    """The values of a cell of a results folder, and of what they are by the record that stands beside them."""
     try:
         scores = read_scores(path)
         record = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -188,7 +273,6 @@ def _stored_scores(path: Path) -> Scores:
 
 
 def _numbers(values: Float64 | None) -> list[list[float | None]] | None:
-    """The same with None for NaN, which JSON has not."""
     if values is None:
         return None
     cells: NDArray[np.object_] = values.astype(object)
@@ -221,20 +305,22 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Whether a file begins as baselines do; raises OSError where it cannot be read."""
+    """Return whether a file begins like a baseline. Raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 
 
 def write_baseline(scores: SystemScores, path: Path) -> None:
-    """Write a baseline; the file appears when it is complete.
+    """Write a system's scores on its datasets as the baseline of later gates, atomically.
 
-    Raises BadValue for datasets with other measures or conventions than the first, StoreError.
+    Raises BadValue if datasets differ in measures or conventions, and StoreError.
     """
     first = next(iter(scores.datasets.values())).scores
     for name, one in scores.datasets.items():
         if (one.scores.measures, one.scores.conventions) != (first.measures, first.conventions):
             raise BadValue(f"{name} has other measures or conventions than the datasets before it")
+    from importlib.metadata import version  # it takes longer to import than the rest
+
     lines = [_FIRST, f"# version\t{version('weir-ir')}", f"# system\t{_cell(scores.system)}"]
     lines.append(f"# conventions\t{first.conventions}")
     if first.geometric:
@@ -252,9 +338,9 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> SystemScores:
-    """Read what `write_baseline` wrote; who answered is not in the file, so `answered` is all true.
+    """Return a baseline that `write_baseline` wrote; `answered` is all true.
 
-    Raises FormatError, with the line, for a file that is damaged or was edited so that its header no longer fits.
+    Raises FormatError for a file that is damaged or edited inconsistently.
     """
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")
@@ -311,7 +397,6 @@ def read_baseline(path: Path) -> SystemScores:
 
 
 def _cell(text: str) -> str:
-    """A text as a cell: as it is, or as a JSON string where it would break the line or look like one."""
     return json.dumps(text) if _UNSAFE.intersection(text) or text[:1] in ("", '"', "#") else text
 
 

@@ -1,6 +1,6 @@
-"""Tables as Parquet, as Arrow files and as frames in memory, chunk by chunk; pyarrow is used, and only here.
+"""Parquet files, Arrow files and frames in memory, chunk by chunk; the only user of pyarrow for reading.
 
-Identifiers are taken from Arrow's own buffers, so that no text becomes a Python object on the way.
+Identifiers are taken from Arrow's buffers, without a Python object for each text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from weir.core.qrels import Origins
 from weir.core.strings import Float64, Int64, Strings
-from weir.errors import FormatError, is_shortage, require
-from weir.files.column_names import Kind, origin_column, rank_column, three_columns
+from weir.errors import BadValue, FormatError, is_shortage, require
+from weir.files.column_names import Kind, origin_column, rank_column, system_column, three_columns
+from weir.files.one_system import SystemRow
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
 from weir.files.text_files import PACKED, check_unpacked, is_stream, open_bytes
 from weir.settings import HARMLESS_BYTES, IDENTIFIER_BYTES, memory_budget, require_addresses, require_memory
@@ -31,34 +32,32 @@ _BUFFER_BYTES = 1 << 20  # bytes read ahead
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of a batch, for messages: the file, its name, and the number of its first row."""
-
     path: object
     name: str
     first: int
 
-    def at(self, row: int) -> str:
+    def place_of_row(self, row: int) -> str:
         return f"{self.path}, row {self.first + row + 1}"
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """The names of the columns of a Parquet or Arrow file; errors as `table_chunks`."""
+    """Return the column names of a Parquet or Arrow file; errors as `table_chunks`."""
     with _table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Whether a column holds whole numbers by its type; errors as `table_chunks`."""
+    """Return whether a column has an integer type; errors as `table_chunks`."""
     with _table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
 
 
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
-    """The rows of a Parquet or Arrow file, read piece by piece.
+    """Yield the rows of a Parquet or Arrow file in chunks.
 
-    Raises FormatError, naming the row, for missing values, empty identifiers and numbers that are not finite, and
-    for a file that is damaged; MissingExtra without pyarrow.
+    Raises FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra
+    without pyarrow.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
@@ -67,12 +66,20 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
-    """The rows of a frame that has Arrow's stream interface (`__arrow_c_stream__`); errors as `table_chunks`."""
+    """Return the rows of a frame with `__arrow_c_stream__`.
 
-    def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
+    Reading them raises as `table_chunks`, and BadValue for several systems.
+    """
+
+    def frame_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
         reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
         names = list(reader.schema.names)
         columns = [names[at] for at in _read_columns(names, kind)]
+        if (at := system_column(names, kind)) is not None and _has_several(
+            batch.select([at]) for batch in reader
+        ):
+            raise BadValue("rows of several systems")  # the slow path says which
+        reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
         chunks = _chunks((piece for batch in reader for piece in _pieces(batch)), columns, kind, "frame")
         return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
 
@@ -81,11 +88,33 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
         at = origin_column(list(reader.schema.names), kind)
         return None if at is None else _origins(batch.select([at]) for batch in reader)
 
-    return Source("frame", 40 * len(frame), blocks, origins)
+    return Source("frame", 40 * len(frame), frame_blocks, origins)
+
+
+def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
+    """Yield the rows of a file of several systems, from its columns of query, system and rank, if it has one.
+
+    Errors as `table_chunks`.
+    """
+    with _table_errors(path):
+        if not _has_several(_batches(path, [columns[1]], parquet)):
+            return
+        row = 0
+        for batch in _batches(path, columns, parquet):
+            values = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in columns]
+            for cells in zip(*values, strict=True):
+                row += 1
+                query, system, *rank = ("" if cell is None else str(cell) for cell in cells)
+                yield f", row {row}", query, system, rank[0] if rank else ""
+
+
+def _has_several(batches: Iterable[Arrow]) -> bool:
+    found = set[object]()
+    return any(len(found := found | set(batch.column(0).unique().to_pylist())) > 1 for batch in batches)
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Where each judgment of a file comes from, None where it does not say; errors as `table_chunks`."""
+    """Return the origin of each judgment of a file, None without any; errors as `table_chunks`."""
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:
@@ -95,7 +124,6 @@ def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
 
 
 def _origins(batches: Iterable[Arrow]) -> Origins:
-    """The texts of batches of one column; a missing one is ""."""
     return Origins.of(
         "" if text is None else str(text) for batch in batches for text in batch.column(0).to_pylist()
     )
@@ -103,7 +131,6 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 @contextmanager
 def _table_errors(path: Path) -> Iterator[None]:
-    """Whatever pyarrow stumbles over becomes a FormatError: its own errors, and those of Python that it passes on."""
     arrow = require("pyarrow", "run")
     try:
         yield
@@ -125,7 +152,6 @@ def _schema(path: Path, parquet: bool) -> Arrow:
 
 
 def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
-    """Some rows of some columns at a time."""
     if parquet:
         # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
         file = _opened_parquet(path, [columns[0]])
@@ -156,7 +182,6 @@ def _valid(batch: Arrow) -> Arrow:
 
 
 def _unpacked_size(path: Path) -> int:
-    """The bytes that packed batches of an Arrow file take at a time: all dictionaries, and the largest batch."""
     dictionaries = largest = 0
     with _mapped(path) as (file, has_index):
         file.seek(_PREFIX_BYTES if has_index else 0)  # from there on it is a stream
@@ -169,17 +194,12 @@ def _unpacked_size(path: Path) -> int:
 
 
 def _unpacked_bytes(message: Arrow) -> int:
-    """How many bytes the packed buffers of a message say that they unpack to; 0 where none is packed.
-
-    Arrow's Python names no buffers: they are looked up in the message's FlatBuffer, which pyarrow has verified.
-    """
     data, body = memoryview(message.metadata), memoryview(message.body)
 
     def follow(at: int) -> int:
         return at + int.from_bytes(data[at : at + 4], "little")
 
     def field(table: int, number: int) -> int:
-        """Where a field of a table stands, 0 where the table has none."""
         slots = table - int.from_bytes(data[table : table + 4], "little", signed=True)
         at = slots + 4 + 2 * number
         end = slots + int.from_bytes(data[slots : slots + 2], "little")
@@ -199,7 +219,6 @@ def _unpacked_bytes(message: Arrow) -> int:
 
 
 def _counted(path: Path, batches: Iterable[Arrow]) -> Iterator[Arrow]:
-    """The batches, as long as they are no more than a file of that size may hold; raises FormatError."""
     length = 0
     for batch in batches:
         length += batch.nbytes
@@ -224,7 +243,6 @@ def _opened_parquet(path: Path, dictionary: list[str]) -> Arrow:
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[tuple[Arrow, bool]]:
-    """A mapped Arrow file, and whether it is a file with an index at its end, and not a stream."""
     name = _checked(path)
     require_addresses(path.stat().st_size, f"mapping {path}")
     with require("pyarrow", "run").memory_map(name) as file:
@@ -264,13 +282,11 @@ def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: obje
 
 
 def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:
-    """The columns of query, document and number, and that of ranks if a run has one; errors as `three_columns`."""
     rank = rank_column(names, kind)
     return *three_columns(names, kind, path), *(() if rank is None else (rank,))
 
 
 def _ranks(column: Arrow) -> Float64 | None:
-    """Ranks as doubles, NaN where there is none; None for a column of anything but numbers."""
     arrow = require("pyarrow", "run")
     if not (arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)):
         return None
@@ -280,14 +296,13 @@ def _ranks(column: Arrow) -> Float64 | None:
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:
-    """Numbers as an Arrow array that shares their memory; Arrow's own ways there and back would load pandas."""
+    """Return numbers as an Arrow array sharing their memory, without loading pandas as pyarrow would."""
     arrow = require("pyarrow", "run")
     kind = getattr(arrow, values.dtype.name)()
     return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(np.ascontiguousarray(values))])
 
 
 def _values(column: Arrow, kind: type[np.generic]) -> Any:  # noqa: ANN401  an array of that kind
-    """A column without missing values as an array of numbers."""
     arrow = require("pyarrow", "run")
     target = getattr(arrow, np.dtype(kind).name)()
     column = column if column.type == target else column.cast(target, safe=False)
@@ -295,14 +310,12 @@ def _values(column: Arrow, kind: type[np.generic]) -> Any:  # noqa: ANN401  an a
 
 
 def _present(column: Arrow, where: _Column) -> None:
-    """Refuse a column with a missing value."""
     if column.null_count:
         row = int(_values(column.is_null(), np.uint8).argmax())
-        raise FormatError(where.at(row), f"no value in column {where.name}", "a value in every row")
+        raise FormatError(where.place_of_row(row), f"no value in column {where.name}", "a value in every row")
 
 
 def _plain(column: Arrow, where: _Column) -> Arrow:
-    """A column of identifiers as texts or whole numbers, or coded by a dictionary that is worth keeping."""
     arrow = require("pyarrow", "run")
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):
@@ -320,7 +333,6 @@ def _plain(column: Arrow, where: _Column) -> Arrow:
 
 
 def _changes(column: Arrow) -> Int64:
-    """The rows of a plain column whose value differs from the one before; the first does."""
     change = np.ones(len(column), np.bool_)
     codes = column.indices if hasattr(column, "indices") else column
     if require("pyarrow", "run").types.is_integer(codes.type):
@@ -333,7 +345,6 @@ def _changes(column: Arrow) -> Int64:
 
 
 def _texts(column: Arrow, where: _Column) -> Strings:
-    """The texts of a plain column, in Arrow's own memory where they stand there; a whole number is its decimal text."""
     arrow = require("pyarrow", "run")
     if hasattr(column, "indices"):
         texts = _texts(_plain(column.dictionary, where), where)
@@ -346,16 +357,15 @@ def _texts(column: Arrow, where: _Column) -> Strings:
     length = np.diff(offsets)
     if not length.all():
         row = int(np.flatnonzero(length == 0)[0])
-        raise FormatError(where.at(row), f"an empty {where.name}", "an identifier in every row")
+        raise FormatError(where.place_of_row(row), f"an empty {where.name}", "an identifier in every row")
     row = int(length.argmax()) if len(length) else 0
     if len(length) and length[row] > IDENTIFIER_BYTES:
         size = f"an identifier of {length[row]:,} bytes"
-        raise FormatError(where.at(row), size, f"at most {IDENTIFIER_BYTES:,}")
+        raise FormatError(where.place_of_row(row), size, f"at most {IDENTIFIER_BYTES:,}")
     return Strings(np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64, copy=False))
 
 
 def _numbers(column: Arrow, where: _Column, kind: Kind) -> Float64:
-    """The scores or grades as doubles."""
     arrow = require("pyarrow", "run")
     types, of = arrow.types, column.type
     if types.is_dictionary(of):
@@ -372,5 +382,5 @@ def _numbers(column: Arrow, where: _Column, kind: Kind) -> Float64:
     if len(odd):
         row = int(odd[0])
         shown = f"{value[row]} in column {where.name}"
-        raise FormatError(where.at(row), shown, "a finite number in every row")
+        raise FormatError(where.place_of_row(row), shown, "a finite number in every row")
     return value

@@ -1,4 +1,4 @@
-"""Text files, packed (.gz, .zst) or not, and TOML files."""
+"""Text files, plain or compressed (.gz, .zst), and TOML files."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from weir.settings import (
 )
 
 Watch: TypeAlias = Callable[[str, int, int], None]
-"""Called with (what is read, how much of it is done, of how much) while files are imported; of 0 in all is a note."""
+"""Called with (description, amount done, total amount) during imports; a total of 0 is a note."""
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Watch nothing."""
+    """Do nothing: a Watch for callers that show no progress."""
 
 
 PACKED = (".gz", ".zst")
 _PIECE_BYTES = 1 << 12  # of zstd, which may unpack to HARMLESS_BYTES, as a block of equal bytes takes four
 _ZSTD = ("compression.zstd", "zstandard", "pyarrow")  # Python 3.14's own, and two packages
 
-DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
+DAMAGE = (EOFError, OSError, zlib.error)  # raised by reading a damaged file
 
 _PAD_BYTES = 32  # a few words may be read from any position of the text
 _SLICE_BYTES = 1 << 20
 BOM = b"\xef\xbb\xbf"
-_MEMORY_TIMES = 3  # what a file that is read whole takes while it is read, by its size
+_MEMORY_TIMES = 3  # memory for reading a file whole, as a multiple of its size
 
 
 STANDARD_INPUT = Path("-")
@@ -56,13 +56,13 @@ _STREAMS = ("/dev/", "/proc/")  # where pipes have names that are of this proces
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path is standard input, `-`, or a pipe of this process, such as `<(...)` of a shell."""
+    """Return whether a path is standard input, `-`, or a pipe of this process such as the shell's `<(...)`."""
     return path == STANDARD_INPUT or (str(path).startswith(_STREAMS) and is_pipe(path))
 
 
 @cache
 def _stream_bytes(path: Path) -> bytes:
-    """What a stream holds, kept: it can be read once. Raises BadValue where memory may not hold it."""
+    """Return the content of a stream, cached since it can be read once; raises BadValue if too large for memory."""
     if path == STANDARD_INPUT and sys.stdin is None:
         raise FormatError(path, "a closed standard input", "a file")
     pieces, length = list[bytes](), 0
@@ -75,10 +75,9 @@ def _stream_bytes(path: Path) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, unpacking `.gz` and `.zst`; reading may raise one of DAMAGE.
+    """Return a stream of a file's bytes, decompressing `.gz` and `.zst`; reading may raise one of DAMAGE.
 
-    A stream is read whole, once. Raises FormatError when there is no such file, for a device, and when it cannot be
-    unpacked here.
+    Raises FormatError for a missing file, a device, and a compression without decoder.
     """
     if is_stream(path):
         return io.BytesIO(_stream_bytes(path))
@@ -113,7 +112,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Whether a pipe is there, which can be read once; False for a path that no file can have."""
+    """Return whether the path is a pipe, which can be read only once; False for an impossible path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -121,10 +120,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, a pipe or a socket, which may have no end, and for a path that no file has.
-
-    OSError for what is not there.
-    """
+    """Raise FormatError for a device, pipe or socket, and for an impossible path; OSError for a missing file."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -134,11 +130,12 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """The file in a folder, or elsewhere, that another file names, which may be somebody else's.
+    """Return the path of a file that another, untrusted file names.
 
-    by: the file that names it, for errors; inside: what is expected, for errors, where it has to lie in the folder.
-    Raises FormatError as `check_regular`, and for one that leads out of the folder; one that is missing is found
-    missing when it is read.
+    by: the naming file, for errors.
+    inside: if not "", the file must be in `folder`; errors show it as the expectation.
+
+    Raises FormatError as `check_regular`, and for a path that leads out of the folder. A missing file passes.
     """
     path = folder / name
     with suppress(FileNotFoundError):
@@ -150,10 +147,7 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """While a file is read: a FormatError quotes nothing of it where it lies, or its link leads, out of a folder.
-
-    Whoever named it may want it shown. folder: None where the user named the file. Raises FormatError.
-    """
+    """Raise the block's FormatErrors without file content if the file is outside `folder` (None: named by the user)."""
     try:
         yield
     except FormatError as error:
@@ -163,20 +157,41 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise as `check_regular`, and FormatError for more than RECORD_BYTES: records of JSON are parsed whole."""
+    """Raise as `check_regular`, and FormatError for more than RECORD_BYTES, since JSON records are parsed in memory."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
 
 
-def read_bytes(path: Path, size: int = -1) -> bytes:
-    """A file, unpacked, without a byte order mark: the whole of it, or what its first `size` bytes hold.
+def joined_files(path: Path, line: int) -> FormatError:
+    """Return the error for a byte order mark at the beginning of a line, where another file was appended."""
+    return FormatError(
+        path,
+        "a byte order mark, with which another file begins",
+        "one at the beginning of the file alone; join files without their marks and headers",
+        line,
+    )
 
-    Raises FormatError when it cannot be read, and for a packed one that unpacks to more than 200 times its size;
-    BadValue where the whole of it is more than memory may hold.
+
+def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
+    """Return the position of the first byte order mark at the beginning of a line of complete lines; -1 for none."""
+    at = text.find(BOM, start, stop)
+    while at > 0 and not text.endswith(b"\n", 0, at):
+        at = text.find(BOM, at + 1, stop)
+    return at
+
+
+def read_bytes(path: Path, size: int = -1) -> bytes:
+    """Return the decompressed content of a file, or its first `size` bytes, without a byte order mark.
+
+    Raises FormatError if it cannot be read or unpacks to over 200 times its size, and for a byte order mark within a
+    whole file, BadValue if memory may not hold it.
     """
     if size < 0:
-        return _whole(path).removeprefix(BOM)
+        data = _whole(path).removeprefix(BOM)
+        if (at := _joint(data)) >= 0:
+            raise joined_files(path, data.count(b"\n", 0, at) + 1)
+        return data
     with open_bytes(path) as file:
         try:
             pieces, length = [], 0
@@ -212,13 +227,13 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue where a file of so many bytes, unpacked, takes so many times as much, and memory may not."""
+    """Raise BadValue if memory may not hold `size` bytes of a file, times `times`."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError where so many bytes are more than a file of its size may unpack to."""
+    """Raise FormatError if `length` bytes are more than the file may unpack to."""
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -228,12 +243,12 @@ def check_unpacked(path: Path, length: int) -> None:
 
 
 def damaged(path: Path, error: Exception) -> FormatError:
-    """What to say about a file that cannot be unpacked or read to its end."""
+    """Return the error for a file that cannot be decompressed or read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
 def check_members(path: Path, count: int) -> None:
-    """Raise FormatError for a zip of more files than one may hold."""
+    """Raise FormatError for a zip with too many files."""
     if count > ARCHIVE_MEMBERS:
         raise FormatError(
             path, f"{count:,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
@@ -241,11 +256,7 @@ def check_members(path: Path, count: int) -> None:
 
 
 class LineBuffer:
-    """The part of a file that is being worked on: whole lines at the front of one buffer.
-
-    file: closed by the caller; text: the bytes; buf: the same as uint8; words: the little-endian word starting at each
-    position; ended: nothing is left to read.
-    """
+    """A buffer that begins with complete lines of a file."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -255,7 +266,7 @@ class LineBuffer:
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
-        """Make room for `size` bytes, by default for twice as many; what is in the buffer stays."""
+        """Enlarge the buffer to `size` bytes, by default twice as many, keeping its content."""
         size = size or 2 * self._room
         require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
@@ -265,11 +276,12 @@ class LineBuffer:
         self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", text, strides=(1,))
 
     def fill(self) -> int:
-        """Read until the buffer is full or the file ends; returns where its last whole line ends.
+        """Read until the buffer is full or the file ends; return the end of its last complete line.
 
-        At the end of the file a missing final line end is supplied. 0 means: one line fills the buffer
-        (grow and fill again), or, when `ended`, that nothing is left.
+        A missing final line end is added. 0 means that one line fills the buffer (grow it) or, if `ended`,
+        that nothing is left.
         """
+        seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
             view = memoryview(self.text)[self._end : self._room - 1]
             try:
@@ -284,6 +296,8 @@ class LineBuffer:
                 self._began = True
                 if self.text.startswith(BOM, 0, self._end):
                     self.consume(3)
+        if (at := _joint(self.text, seen, self._end)) >= 0:
+            raise joined_files(self.path, self.line_of(at))
         if self.ended and self._end and self.text[self._end - 1] != 10:
             self.text[self._end] = 10
             self._end += 1
@@ -297,17 +311,14 @@ class LineBuffer:
         return self.text.rfind(b"\n", 0, self._end) + 1
 
     def consume(self, count: int) -> None:
-        """Drop the first `count` bytes, a number of whole lines."""
+        """Drop the first `count` bytes, which must be complete lines."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
         self._passed += count
 
     def line_of(self, position: int) -> int:
-        """The line number in the file, from 1, of a position in the buffer.
-
-        Lines are not counted on the way: the file is read again, once something has to be said about it.
-        """
+        """Return the line number, from 1, of a position in the buffer; rereads the file to count lines."""
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -316,26 +327,25 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Where the line of a position in the buffer begins."""
+        """Return the start of the line at a position in the buffer."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """The line of a position in the buffer, for a message."""
+        """Return the line at a position in the buffer, for a message."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
 
 def unpacked_name(path: Path) -> str:
-    """The name of a file without the ending of its packing."""
+    """Return the name of a file without .gz or .zst."""
     return path.stem if path.suffix in PACKED else path.name
 
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """What is written to the yielded file arrives in `file` packed as the ending of `path` says.
+    """Yield a stream that compresses into `file` as the ending of `path` says, without time or name.
 
-    Equal contents make equal files: no time and no name is stored. Raises MissingExtra for .zst when nothing
-    here can pack it.
+    Raises MissingExtra for .zst without an encoder.
     """
     if path.suffix == ".gz":
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
@@ -366,7 +376,7 @@ def _zstd() -> Any:  # noqa: ANN401  one of three modules, none of which need be
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes inside a .zst file, frame after frame; a cut or damaged file is an OSError."""
+    """The decompressed bytes of a .zst file of any number of frames; damage is an OSError."""
 
     def __init__(self, file: BinaryIO, module: Any) -> None:  # noqa: ANN401  compression.zstd or zstandard
         self._file, self._ready, self._rest = file, b"", b""
@@ -376,11 +386,9 @@ class _Unpacked(io.RawIOBase):
         self._frame: Any = None
 
     def readable(self) -> bool:
-        """Whether bytes can be read: always."""
         return True
 
     def readinto(self, into: Any) -> int:  # noqa: ANN401  any writable buffer
-        """Unpack as many bytes as there is room for; 0 at the end."""
         while not self._ready:
             data = self._rest or self._file.read(_PIECE_BYTES)
             if not data:
@@ -399,15 +407,14 @@ class _Unpacked(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the packed file too."""
         self._file.close()
         super().close()
 
 
 def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
-    """What a TOML file says; expected: what it should hold, for messages; pipes: whether it may be a pipe.
+    """Return the content of a TOML file; `expected` describes it in errors, `pipes` allows a pipe.
 
-    Raises FormatError for no such file, a device, one of more than 16 MiB, and what is no TOML, nested however deeply.
+    Raises FormatError for a missing file, a device, more than 16 MiB, and invalid TOML.
     """
     try:
         if not (pipes and is_pipe(path)):

@@ -1,4 +1,4 @@
-"""Writing and converting rankings and judgments, whole or not at all: as texts, Parquet, Arrow or a pickle."""
+"""Writing and converting rankings and judgments, atomically, in any format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,9 @@ from weir.files.column_names import (
     three_columns,
 )
 from weir.files.formats import FORMATS, format_of, kind_of_file, named_format, names_of_columns
+from weir.files.journal_labels import is_journal
 from weir.files.parents import read_parents
-from weir.files.parsers import written
+from weir.files.parsers import number_texts
 from weir.files.paths import path_of
 from weir.files.pickles import pickled_rows
 from weir.files.runs import read_qrels_counted, read_run
@@ -53,14 +54,17 @@ def write_run(
     comments: Sequence[str] = (),
     lists: bool = False,
 ) -> None:
-    """Write a run in the format that the file's name says (docs/formats.md).
+    """Write a run atomically in the format that the file's name implies (docs/formats.md), by default TREC.
 
-    A name that says none is TREC's; `.gz` and `.zst` pack the texts. Scores are written in full: the shortest text
-    that reads back as the same double. The file appears complete or not at all. progress: told (rows written,
-    rows in all); comments: lines at the head of a TREC file, each behind `# `; lists: of JSON and a pickle, documents
-    in rank order instead of their scores, as BIRCO's program reads them. Raises BadValue for an identifier that TREC
-    format cannot hold (white space, or a query that starts with `#`), for comments or lists in another format and for
-    a packed table, MissingExtra where pyarrow is needed, StoreError when the disk refuses.
+    `.gz` and `.zst` compress texts. Scores are the shortest decimals that read back equal.
+
+    progress: called with (rows written, total rows).
+    comments: lines at the head of a TREC file.
+    lists: in JSON or a pickle, write documents in rank order without scores, as BIRCO's program reads them.
+
+    Raises BadValue for an identifier that TREC cannot hold (white space, or a query that starts with `#`),
+    and for options that the format lacks. Raises MissingExtra without pyarrow, StoreError if the disk
+    refuses.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -73,10 +77,9 @@ WRITE_RUN.register(write_run)
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-    """Write judgments in the format that the file's name says; arguments and errors as `write_run`.
+    """Write judgments in the format that the file's name implies; arguments and errors as `write_run`.
 
-    A TSV has BEIR's header. A whole grade is written as one, fractions as scores are; where judgments come from
-    stands in a fourth column, `origin`, of tables, and nowhere in TREC's lines and JSON.
+    A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them.
     """
     _write(qrels, path_of(path), progress)
 
@@ -86,29 +89,29 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """A file in another format, as `weir data convert` says it.
-
-    target: what was written; kind: run or qrels; queries, rows: how many it holds; lists: whether a run lost its
-    scores; repeated: judgments that stood twice and are left out; without_origin: the format that has no place for
-    where judgments come from, "" where nothing is lost; passages: how many were returned in the place of the documents,
-    0 where nothing was collapsed; columns: names of those of a table that no run or judgments have, which are left out.
-    """
+    """The files and counts of one `weir data convert`."""
 
     target: Path
+    """File written."""
     kind: str
+    """"run" or "qrels"."""
     queries: int
     rows: int
     lists: bool = False
+    """True if a run lost its scores."""
     repeated: int = 0
+    """Number of repeated judgments left out."""
     without_origin: str = ""
+    """Format that cannot hold the origins of judgments; "" if none are lost."""
     passages: int = 0
+    """Number of passages collapsed into documents, 0 for none."""
     columns: tuple[str, ...] = ()
+    """Other columns of a table, which are left out."""
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """One sentence."""
         if self.kind == "run":
             text = f"a run of {self.queries:,} queries and {self.rows:,} documents returned"
             text += f", the best of {self.passages:,} passages" if self.passages else ""
@@ -122,26 +125,27 @@ class Conversion:
         return (sentences(f"{self.target}: {text}"),)
 
     def notes(self) -> tuple[object, ...]:
-        """None: what is lost stands in the sentence."""
         return ()
 
 
 def convert(
     source: Path,
     target: Path,
-    kind: str | None = None,
+    kind: Literal["run", "qrels"] | None = None,
     lists: bool = False,
     progress: Callable[[str, int, int], None] = lambda *_: None,
     collapse: str | None = None,
 ) -> Conversion:
-    """Write rankings or judgments in the format of another name; the file appears complete or not at all.
+    """Write rankings or judgments atomically in the format of another name.
 
-    target: of `-`, a pipe or a device without a known ending it is TREC's lines; kind: run or qrels, by default as the
-    columns say; lists: of a run, as `write_run`; progress: is called with what is being done, how much of it, of how
-    much; collapse: of a run of passages, the separator before the last part of their identifiers, or a table of the
-    document of each (`read_parents`): documents are written, as `Run.collapsed` makes them. Raises UnknownName for a
-    name that says no format, BadValue for the file
-    that is read itself and for lists of judgments, and what reading and writing raise.
+    target: `-`, a pipe or a device without a known ending gets TREC lines.
+    kind: the source's content, by default its columns say.
+    lists: of a run, lists of documents in rank order without scores, as BIRCO reads them; .json or .pickle.
+    progress: called with (description, amount done, total amount).
+    collapse: of passages their documents: the separator in d1#3, or a file of passages and documents.
+
+    Raises UnknownName for a name without a format, BadValue for identical files and lists of judgments, and
+    the errors of reading and writing.
     """
     form = named_format(target)
     if form is None and not is_stream(target):
@@ -149,11 +153,11 @@ def convert(
         raise UnknownName("format", PurePath(unpacked_name(target)).suffix or target.name, suffixes)
     if target.exists() and source.exists() and target.samefile(source):
         raise BadValue(f"{target} is also the input; choose another name for the result")
-    kind = kind or kind_of_file(source)
+    kind = kind or ("qrels" if is_journal(source) else kind_of_file(source))
     if lists and kind == "qrels":
-        raise BadValue(f"{source} holds judgments; --lists is about runs")
+        raise BadValue(f"{source} holds judgments; `lists` is about runs")
     if collapse is not None and kind == "qrels":
-        raise BadValue(f"{source} holds judgments; --collapse is about runs")
+        raise BadValue(f"{source} holds judgments; `collapse` is about runs")
     parents = None if collapse is None else _parents(collapse)
     progress(f"reading {source.name}", 0, 1)
     written_rows = partial(progress, f"writing {target.name}")
@@ -175,8 +179,9 @@ def convert(
 
 
 def _columns_lost(source: Path, kind: Kind) -> tuple[str, ...]:
-    """The columns of a table besides those of a run or judgments, ranks and origins included."""
-    columns = [] if is_pipe(source) else names_of_columns(source, format_of(source, kind))
+    columns = (
+        [] if is_pipe(source) or is_journal(source) else names_of_columns(source, format_of(source, kind))
+    )
     if not columns:
         return ()
     used = {*three_columns(columns, kind), rank_column(columns, kind), origin_column(columns, kind)}
@@ -184,7 +189,6 @@ def _columns_lost(source: Path, kind: Kind) -> tuple[str, ...]:
 
 
 def _parents(collapse: str) -> dict[str, str] | str:
-    """A table where a file of that name is here or the text is a path or a name of a table, else the separator."""
     named = any(collapse.endswith(ending) for ending in (".tsv", ".csv", ".txt", *PACKED))
     return (
         read_parents(path_of(collapse))
@@ -229,7 +233,6 @@ def _write(
 
 
 def _nested_rows(value: Run | Qrels, lists: bool) -> Iterator[tuple[str, list[str] | dict[str, float]]]:
-    """Of each query the documents, in order, or their numbers."""
     queries = value.queries.tolist()
     for block in _ranked_blocks(value):
         docs, cuts = block.docs.tolist(), block.cuts.tolist()
@@ -240,30 +243,24 @@ def _nested_rows(value: Run | Qrels, lists: bool) -> Iterator[tuple[str, list[st
 
 @dataclass(frozen=True, eq=False)
 class _QueryRows:
-    """Rows of some whole queries: first and last + 1 of the queries, cuts: int64 the first row of each.
-
-    origins: where each judgment comes from, where that is known.
-    """
-
     queries: range
     docs: Strings
     number: NDArray[np.int16 | np.float64]
     cuts: Int64
+    """int64: first row of each query."""
     origins: list[str] | None = None
+    """None if not known."""
 
-    def texts(self, ranked: bool) -> list[str]:
-        """The scores, or the grades, of which whole ones are written without a full stop."""
-        texts = written(self.number)
+    def row_texts(self, ranked: bool) -> list[str]:
+        texts = number_texts(self.number)
         return texts if ranked else [text.removesuffix(".0") for text in texts]
 
     def per_row(self, names: list[str]) -> Iterator[str]:
-        """The query of each row."""
         counts = np.diff(self.cuts).tolist()
         return itertools.chain.from_iterable(map(itertools.repeat, names[self.queries.start :], counts))
 
 
 def _ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[_QueryRows]:
-    """About `rows` rows at a time: the text of a large run would take gigabytes."""
     rows = rows or _BLOCK_ROWS
     number = value.score if isinstance(value, Run) else value.grade
     first, ptr = 0, value.ptr
@@ -278,7 +275,6 @@ def _ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[_QueryRows]:
 
 
 def _trec(value: Run | Qrels) -> _Texts:
-    """TREC's lines; raises BadValue for an identifier with white space, or a query that would be a comment."""
     _refuse_breaks(value.queries.strings, "query")
     queries = value.queries.tolist()
     odd = next((query for query in queries if query.startswith(("#", "\ufeff"))), None)
@@ -289,7 +285,7 @@ def _trec(value: Run | Qrels) -> _Texts:
     for block in _ranked_blocks(value):
         _refuse_breaks(block.docs, "document")
         docs, cuts = block.docs.tolist(), block.cuts.tolist()
-        numbers = block.texts(isinstance(value, Run))
+        numbers = block.row_texts(isinstance(value, Run))
         lines = list[str]()
         if isinstance(value, Run):
             ranks = [f" {rank} " for rank in range(1, 1 + max(np.diff(block.cuts).tolist(), default=0))]
@@ -315,7 +311,6 @@ def _refuse_breaks(ids: Strings, what: str) -> None:
 
 
 def _holding(ids: Strings, any_of: bytes) -> Int64:
-    """The strings that hold one of some bytes."""
     table = np.zeros(256, np.bool_)
     table[list(any_of)] = True
     at = np.flatnonzero(table[ids.data[ids.ptr[0] : ids.ptr[-1]]])
@@ -323,12 +318,11 @@ def _holding(ids: Strings, any_of: bytes) -> Int64:
 
 
 def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Texts:
-    """Cells between separators, quoted where they must be, below a header."""
     more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
     yield separator.join([*head, *more]) + "\n", 0
     queries = _quoted(value.queries.strings, separator)
     for block in _ranked_blocks(value):
-        docs, numbers = _quoted(block.docs, separator), block.texts(isinstance(value, Run))
+        docs, numbers = _quoted(block.docs, separator), block.row_texts(isinstance(value, Run))
         if block.origins is not None:
             origins = _quoted(Strings.of(block.origins), separator)
             numbers = [f"{number}{separator}{one}" for number, one in zip(numbers, origins, strict=True)]
@@ -344,7 +338,6 @@ def _quoted(ids: Strings, separator: str) -> list[str]:
 
 
 def _json(value: Run | Qrels, lists: bool = False) -> _Texts:
-    """One object {query: {document: number}}, or {query: [document, ...]}."""
     lead = "{"
     for query, row in _nested_rows(value, lists):
         name, numbers = json.dumps(query, ensure_ascii=False), json.dumps(row, ensure_ascii=False)
@@ -354,7 +347,6 @@ def _json(value: Run | Qrels, lists: bool = False) -> _Texts:
 
 
 def _json_rows(value: Run | Qrels) -> _Texts:
-    """An object on each line, {"query_id": ..., "doc_id": ..., "score": ...}."""
     queries, ranked = value.queries.tolist(), isinstance(value, Run)
     more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
     names = (*WRITTEN["run" if ranked else "qrels"], *more)
@@ -368,10 +360,6 @@ def _json_rows(value: Run | Qrels) -> _Texts:
 
 
 def _write_table(value: Run | Qrels, path: Path, parquet: bool, progress: Progress | None = None) -> None:
-    """Write columns of query, document and score (double) or grade (int32, or double where there are fractions).
-
-    Raises MissingExtra without pyarrow.
-    """
     arrow, ranked = require("pyarrow", "run"), isinstance(value, Run)
     fractions = ranked or (isinstance(value, Qrels) and value.fractional)
     names, number = WRITTEN["run" if ranked else "qrels"], arrow.float64() if fractions else arrow.int32()

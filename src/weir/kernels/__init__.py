@@ -1,6 +1,9 @@
-"""The compiled inner loops: arrays in, arrays out, no objects, no files.
+"""Compiled inner loops: arrays in, arrays out, without objects or files.
 
-Each module here imports numba on import, so callers import it where they use it
-(`from weir.kernels import search` inside a function); the base install never does.
-Each kernel has a slow reference in the tests.
+These modules import numba, which the base install lacks: `from weir import kernels` imports each when it is used first,
+as in `kernels.dot_product.norms(...)`. The tests hold each kernel against a slow reference.
 """
+
+from weir.lazy_names import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,9 +1,4 @@
-"""Compiling a kernel by numba to machine code that can be called without numba.
-
-numba's functions take an array as seven numbers or more: owner, parent, count, size of an item, address, lengths and
-steps. An adapter, in LLVM's language, takes numpy's array itself, looks whether it is of the type that was compiled
-for, and passes the numbers on; it reads numpy's public struct of an array (`PyArrayObject_fields`).
-"""
+"""Compilation of kernels by numba to machine code that runs without numba."""
 
 from __future__ import annotations
 
@@ -18,7 +13,7 @@ from weir.errors import require
 from weir.settings import require_addresses
 
 ADDRESSES = 400_000_000
-"""That numba takes with what it imports: LLVM, and scipy's OpenBLAS where that is installed."""
+"""Bytes of addresses for numba and its imports: LLVM, and scipy's OpenBLAS if installed."""
 if "numba" not in sys.modules:
     require_addresses(ADDRESSES, "compiling", "compile before, by weir doctor --compile")
 
@@ -31,17 +26,20 @@ POINTER = I8.as_pointer()
 Value = Any
 
 HEAD = object.__basicsize__
-"""Bytes of what every Python object begins with; the last eight are the address of its class."""
+"""Bytes of the header of Python objects; the last eight are the address of the class."""
 DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
 ORDER, NUMBER = HEAD + 10, HEAD + 12
-"""Of a dtype: its byte order, one letter, and its number."""
+"""Offsets in a dtype of its byte order, one letter, and its number."""
 C_ORDER, F_ORDER, ALIGNED, WRITEABLE = 1, 2, 0x100, 0x400
 FOREIGN = ord("<" if np.dtype(">i4").isnative else ">")
 SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
 
 
+# numba's functions take an array as seven or more numbers: owner, parent, count, item size, address, lengths and
+# strides. An adapter in LLVM IR takes the numpy array, checks its type and passes these on; it reads numpy's public
+# struct PyArrayObject_fields.
 def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
-    """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out."""
+    """Return numba's dispatcher of a function, without wrappers for Python, as only compiled code calls it."""
     return numba.njit(
         nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
     )(function)
@@ -52,9 +50,9 @@ def compiled(
     arguments: tuple[Any, ...],
     array_class: str,
 ) -> tuple[str, str, tuple[str, ...], tuple[bytes, ...]]:
-    """The machine code of a kernel for arguments of these types, as the fields of `weir.kernels.jit.Code`.
+    """Return the machine code of a kernel for arguments of these types, as the fields of `weir.kernels.jit.Code`.
 
-    array_class: the symbol under which the code has the address of numpy's class of arrays.
+    array_class: symbol for the address of numpy's class of arrays.
     """
     from numba.core.registry import cpu_target
 
@@ -79,7 +77,7 @@ def compiled(
 
 
 def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
-    """A letter for each number that a kernel returns; all are eight bytes apart."""
+    """Return a letter for each number that a kernel returns."""
     if isinstance(kind, numba.types.NoneType):
         return ""
     if isinstance(kind, numba.types.BaseTuple):
@@ -88,7 +86,10 @@ def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
 
 
 def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...], class_symbol: str) -> Any:  # noqa: ANN401  numba's objects are untyped
-    """entry(out, arguments ...): out int64[9] receives what the function returns, its status last; -1: other types."""
+    """Return the IR of entry(out, arguments ...).
+
+    out: int64[9], receives the results and last the status; -1 for arguments of other types.
+    """
     module = ir.Module(name="adapter")
     module.triple = binding.get_process_triple()
     array_class_at = ir.GlobalVariable(module, I64, class_symbol)
@@ -107,7 +108,7 @@ def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...], cl
     array_class = b.load(array_class_at)
     for value, kind, example in zip(parameters, types, arguments, strict=True):
         if isinstance(kind, numba.types.Array):
-            # What is only read may be writable too.
+            # Arrays that are only read may be writable too.
             flags = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.layout] | (WRITEABLE if kind.mutable else 0)
             _guard(b, value, kind, flags | (ALIGNED if example.flags.aligned else 0), array_class)
             passed += _unpacked(b, value, kind)
@@ -127,7 +128,7 @@ def _field(b: Value, at: Value, offset: int, kind: Value) -> Value:
 
 
 def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -> None:  # noqa: ANN401  numba's objects are untyped
-    """Return from the adapter unless this is an array of the type that was compiled for."""
+    """Return from the adapter unless this is an array of the compiled type."""
     _unless(b, b.icmp_unsigned("==", _field(b, array, HEAD - 8, I64), array_class))
     dtype = _field(b, array, DTYPE, POINTER)
     number = numba.np.numpy_support.as_dtype(kind.dtype).num
@@ -149,7 +150,7 @@ def _unless(b: Value, condition: Value) -> None:
 
 
 def _unpacked(b: Value, array: Value, kind: Any) -> list[Value]:  # noqa: ANN401  numba's objects are untyped
-    """An array as numba's functions take it: borrowed, so without an owner."""
+    """Return an array as the numbers that numba's functions take, without an owner."""
     lengths, steps = (_field(b, array, at, POINTER) for at in (SHAPE, STRIDES))
     shape = [_field(b, lengths, 8 * i, I64) for i in range(kind.ndim)]
     strides = [_field(b, steps, 8 * i, I64) for i in range(kind.ndim)]

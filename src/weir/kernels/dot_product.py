@@ -23,14 +23,14 @@ MAGNITUDE = np.int32(0x7FFFFFFF)
 INFINITE = np.int32(0x7F800000)
 ONE, TOP = np.float32(1), np.float32(127)
 UNIT = np.float32(1.00001)
-"""The square of the length of a row divided by its length, with what rounding may add."""
+"""Square of the length of a row divided by its length, with the margin of rounding."""
 ROUND = np.float32(12582912.0)
 """1.5 * 2**23: added to a small float it leaves the nearest whole number in the lowest bits."""
 
 
 @jit
 def all_finite(rows: Float32) -> bool:
-    """Whether every number of rows, float32[n, d], is finite."""
+    """Return whether every number of float32[n, d] is finite."""
     n, d = rows.shape
     for i in range(n):
         bits = rows[i].view(np.int32)
@@ -44,7 +44,7 @@ def all_finite(rows: Float32) -> bool:
 
 @jit
 def norms(rows: Float32, out: Float64) -> None:
-    """Euclidean norm of each row, in double: out float64[n]."""
+    """Write the Euclidean norm of each row, computed in double, to float64[n]."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]
@@ -53,7 +53,7 @@ def norms(rows: Float32, out: Float64) -> None:
 
 @jit
 def _share(length: float) -> float:
-    """One over a length; not a number beyond what floats can divide by, so that a row is looked at exactly."""
+    """Return one over a length; NaN beyond the range of float, so that the row is scored exactly."""
     if length == 0:
         return np.float32(0)
     return np.float32(1 / length) if 1e-30 < length < 1e30 else np.float32(np.nan)
@@ -64,12 +64,14 @@ def pack_bytes(
     rows: Float32, length: Float64, centre: Float32, first: int, stop: int, words: Words, lane: Float32,
     most: Float32,
 ) -> None:  # fmt: skip
-    """Pack panels first..stop-1 of rows as bytes: u + 128, where scale * u is near row / length - centre.
+    """Pack panels first..stop-1 of rows as bytes: u + 128, with scale * u near row / length - centre.
 
-    rows: float32[n, d]; length: float64[n] what each is divided by, or empty for nothing; centre: float32[d];
-    words: uint32[panels, ceil(d / 4), WIDTH]; lane: float32[panels, 2, WIDTH], the scales and the products with
-    the centre; most: float32[panels, 2], the largest distance of a row from its bytes and the largest length of a
-    row from the centre, both rounded in float. A panel is filled up with rows that score minus infinity.
+    rows: float32[n, d], divided by length, float64[n], unless that is empty.
+    words: uint32[panels, ceil(d / 4), WIDTH], filled.
+    lane: float32[panels, 2, WIDTH], filled with the scales and the products with the centre.
+    most: float32[panels, 2], filled with the largest distance of a row from its bytes and from the centre.
+
+    A panel is padded with rows that score minus infinity.
     """
     n, d = rows.shape
     shifted = np.empty(d, np.float32)
@@ -120,9 +122,9 @@ def pack_bytes(
 def pack_floats(
     rows: Float32, length: Float64, first: int, stop: int, panels: Float32, lane: Float32, most: Float32
 ) -> None:
-    """Pack panels first..stop-1 of rows as they are, divided by their lengths where these are given.
+    """Pack panels first..stop-1 of rows as floats, divided by their lengths if given.
 
-    panels: float32[panels, d, WIDTH]; the others as in `pack_bytes`, without a centre.
+    panels: float32[panels, d, WIDTH], filled; other arguments as in `pack_bytes`, without a centre.
     """
     n, d = rows.shape
     for p in range(first, stop):
@@ -146,11 +148,11 @@ def pack_floats(
         most[p, 0], most[p, 1] = np.float32(0), np.sqrt(largest)
 
 
-# Exact search by dot product: tiles of bounds pick who may be among the best, doubles decide.
+# Exact search by dot product: bounds by tiles select candidates for the top k, doubles decide.
 #
-# A tile gives each score with a known error. Whoever could reach the k-th best so far is scored again at once, while
-# its vector is in the cache: in double, in one fixed order, rounded to float. So the answers depend on nothing but
-# the vectors, and no matrix of scores ever exists. Keys are those of `top_k.py`, here with scores of either sign.
+# A tile computes each score with a known error. A document that could reach the k-th best so far is scored again at
+# once, while its vector is in the cache: in double, in one fixed order, rounded to float. So results depend on
+# nothing but the vectors, and no matrix of scores ever exists. Keys are as in `top_k.py`, with scores of either sign.
 
 Int64: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -168,10 +170,11 @@ def _rescore(
     query_length: Float64, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64, spare: Int64,
     counts: Int64,
 ) -> None:  # fmt: skip
-    """Exact re-scoring of candidates: keep the pairs above the floors of their queries.
+    """Score candidates exactly and keep the pairs above the floors of their queries.
 
-    pairs: (query << 32) | row of the block. Where a query has no room left only its best k stay; their least is
-    its floor, and the least's score its bar. A call takes many pairs: handing over arrays costs more than a pair.
+    pairs: (query << 32) | row of the block.
+
+    When a query's room is full, only its best k stay; the least becomes its floor, the score of that its bar.
     """
     d, room = rows.shape[1], keys.shape[1]
     rows_at, queries_at = rows.ctypes.data, queries.ctypes.data
@@ -200,7 +203,7 @@ def _rescore(
 
 @jit
 def _score(key: int, cell: Float32, bits: Int32) -> float:
-    """The score in a key. cell: float32[1], bits: the same memory as int32."""
+    """Return the score in a key. cell: float32[1], bits: the same memory as int32."""
     b = np.int32(key >> 32)
     if b < 0:
         b ^= FLIP
@@ -214,15 +217,17 @@ def scan(
     queries: Float32, query_length: Float64, packed: Bytes, facts: Float32, gauge: Float64, first: int,
     stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
 ) -> int:  # fmt: skip
-    """Take a block of documents past queries first..stop-1; returns how many pairs were scored exactly.
+    """Search a block of documents for queries first..stop-1; return the number of pairs scored exactly.
 
-    rows, length, rank: the block's float32[n, d], float64[n] lengths for cosine or empty, int32[n] places among
-    ties; panels, lane, most: the block packed, panels as bytes uint8[panels, bytes]; queries: float32[Q, d];
-    query_length: float64[Q] or empty; packed: uint8[Q + ROWS, bytes], the queries as tiles take them; facts:
-    float32[Q + ROWS, 3], see int8_tile, the bars are set here; gauge: float64[Q, 5], of each query what to add
-    to its sums, its length from the centre, its distance from its bytes, what rounding may cost for each
-    unit of a document's length, and the length of the centre; keys, filled, floor, bar: the best so far of each
-    query, see `_rescore`. first is a multiple of ROWS.
+    first: a multiple of ROWS.
+    rank: int32[n], positions of rows among ties.
+    length, query_length: float64[n] and float64[Q] for cosine, else empty.
+    panels, lane, most: the packed block.
+    packed: uint8[Q + ROWS, bytes], the queries as tiles take them.
+    facts: float32[Q + ROWS, 3], see int8_tile. The bars are set here.
+    gauge: float64[Q, 5], for each query offset of sums, length from the centre, distance from its bytes, rounding
+        error by unit of document length, length of the centre.
+    keys, filled, floor, bar: the best of each query so far, see `_rescore`.
     """
     n, d = rows.shape
     groups, stride = packed.shape[1] // 4, packed.strides[0]
@@ -275,7 +280,7 @@ def scan_few(
     rows: Float32, length: Float64, rank: Int32, queries: Float32, query_length: Float64, first: int,
     stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
 ) -> None:  # fmt: skip
-    """As `scan`, for queries so few that reading the documents is what takes the time: every pair exactly."""
+    """Search as `scan` with every pair scored exactly, for so few queries that reading documents dominates."""
     n = len(rows)
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     pairs = np.empty(n * (stop - first), np.int64)
@@ -291,7 +296,7 @@ def scan_few(
 
 @jit
 def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
-    """The score of each row by dot product: rows float32[n, d], query float32[d], out float32[n]."""
+    """Write the dot product of each row of float32[n, d] with float32[d] to `out`, float32[n]."""
     rows_at, query_at = rows.ctypes.data, query.ctypes.data
     for i in range(len(rows)):
         total = dot64(rows_at + i * rows.strides[0], query_at, len(query))
@@ -300,7 +305,7 @@ def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
 
 @jit
 def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32) -> None:
-    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k], filled how many."""
+    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k]; `filled` holds their number."""
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)
     bits = cell.view(np.int32)

@@ -1,9 +1,6 @@
-"""One way to compile a kernel: once for each machine, without the interpreter lock, found again without the compiler.
+"""Compilation of kernels, once for each machine; they run without the interpreter lock.
 
-A kernel is compiled by numba when it is first called with arguments of some types (`compiler.py`). Its machine code
-is stored, and later processes load it by LLVM's loader without importing numba, whose import and set-up take longer
-than most of what they would be for. Arithmetic is IEEE double or single, never reordered: scores must not depend on
-the machine.
+Arithmetic is IEEE and never reordered: scores must not depend on the machine.
 """
 
 from __future__ import annotations
@@ -38,12 +35,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """A function of arrays, compiled when it is first called, or loaded where that was done before; see `Kernel`."""
+    """Return a function of arrays that is compiled, or loaded, on its first call; see `Kernel`."""
     return cast(F, Kernel(function))
 
 
 def check_available() -> None:
-    """Raises MissingExtra without the `run` extra, BadValue where NUMBA_DISABLE_JIT forbids compiled code."""
+    """Raise MissingExtra without the `run` extra, BadValue if NUMBA_DISABLE_JIT forbids compiled code."""
     if not installed():
         raise MissingExtra("numba", "run")
     if _forbidden():
@@ -51,7 +48,7 @@ def check_available() -> None:
 
 
 def available() -> bool:
-    """Whether kernels can be run here."""
+    """Return True if the kernels' compiler is installed and NUMBA_DISABLE_JIT does not forbid it."""
     return installed() and not _forbidden()
 
 
@@ -61,7 +58,7 @@ def _forbidden() -> bool:
 
 @functools.cache
 def installed() -> bool:
-    """Whether what compiles kernels is installed; it is not imported."""
+    """Return whether numba and llvmlite are installed, without importing them."""
     try:
         return all(find_spec(name) is not None for name in ("numba", "llvmlite"))
     except (ImportError, ValueError):
@@ -69,11 +66,10 @@ def installed() -> bool:
 
 
 class Kernel:
-    """A function that is compiled for the types of its arguments; other kernels may call it too.
+    """A function compiled for the types of its arguments, which other kernels may call.
 
-    Calls from several threads run side by side; arrays are used in place. A whole number is an int64, another number
-    a float64, and a named tuple holds some of them. A call raises what `check_available` raises, TypeError for an
-    argument that is none of these, RuntimeError where the compiled code fails: no memory or, under
+    Threads may call it in parallel. Arguments are arrays, used in place, int, float, bool, and named tuples of these.
+    A call raises as `check_available`, TypeError for other arguments, RuntimeError for lack of memory or, under
     NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
@@ -85,7 +81,7 @@ class Kernel:
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and returns
-        """Run it."""
+        """Run the compiled kernel; compiles or loads it at the first call."""
         result = self._last(*_leaves(arguments))
         if result is not NotImplemented:
             return result
@@ -101,7 +97,7 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Any:  # noqa: ANN401 - numba's
-        """What numba compiles this function by."""
+        """Return numba's dispatcher of the function, which compiles it for new types."""
         from weir.kernels.compiler import dispatcher
 
         return dispatcher(self.py_func)
@@ -112,7 +108,6 @@ class Kernel:
 
 
 def _leaves(arguments: tuple[Any, ...]) -> list[Any]:
-    """Arguments one by one, those that a named tuple holds in its place."""
     leaves: list[Any] = []
     for argument in arguments:
         if isinstance(argument, tuple):
@@ -123,7 +118,7 @@ def _leaves(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever was passed
-    """An argument as compiled code takes it: arrays of the plain class and numpy's usual types, Python's numbers."""
+    """Return an argument as compiled code takes it: plain arrays of numpy's usual types, Python numbers."""
     if isinstance(value, np.ndarray):
         array = np.asarray(value)
         usual = np.dtype(array.dtype.str)
@@ -134,7 +129,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever was passed
 
 
 def _type(value: object) -> str:
-    """The type of an argument that `_plain` returned, in a word."""
     if isinstance(value, np.ndarray):
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
@@ -153,7 +147,6 @@ _spent = [0.0]
 
 
 def _prepared(kernel: Kernel, arguments: tuple[Any, ...], types: str) -> Callable[..., Any]:
-    """The kernel's machine code for arguments of these types, loaded or made now."""
     started = time.perf_counter()
     try:
         check_available()
@@ -174,20 +167,20 @@ def _prepared(kernel: Kernel, arguments: tuple[Any, ...], types: str) -> Callabl
                 gc.freeze()
                 if enabled:
                     gc.enable()
-            cache.write(code)
-        return loaded(code)
+            cache.store(code)
+        return runnable(code)
     finally:
         _spent[0] += time.perf_counter() - started
 
 
 def spent() -> float:
-    """Seconds for which this process has compiled and loaded kernels until now."""
+    """Return the seconds that this process has spent compiling and loading kernels."""
     return _spent[0]
 
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Have `listener` called with the name of each kernel that is compiled in the block, not of one that is loaded."""
+    """Call `listener` with the name of each kernel that is compiled, not loaded, during the block."""
     _listeners.append(listener)
     try:
         yield
@@ -195,37 +188,38 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-# Where machine code is stored, and under which name.
+# Stored machine code.
 #
-# A file is named by the kernel, by a digest of the sources that can change what it computes (its own file and those of
-# the kernels it imports, directly or not) and by one of what it was compiled for: the types of its arguments, the
-# processor, the versions of the compiler. Files of another digest of sources are of no use any more and go.
+# A file name consists of the kernel, a digest of the sources that can change its result (its own file and the kernels
+# it imports, directly or not) and a digest of the target: argument types, processor, compiler versions. Files with an
+# outdated digest of sources are removed.
 
 ENDING = ".kernel"
 SILENT = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
-"""Variables of numba that leave the code as it is."""
+"""Variables of numba that do not change the code."""
 KERNELS = Path(__file__).parent
 IMPORTED = re.compile(rb"^\s*from weir\.kernels\.([\w.]+) import ([\w, ]*)", re.MULTILINE)
 
 
+# numba compiles a kernel on its first call with arguments of some types (compiler.py). Later processes load the
+# stored code by LLVM without importing numba, which would often take longer than the work.
 @dataclass(frozen=True)
 class Code:
-    """Machine code for arguments of some types.
-
-    arguments: a letter for each, O an array, q and Q whole numbers, d a float, ? a truth value; result: likewise, "("
-    first for a tuple, "" for nothing; outside: the functions it calls that it does not hold; parts: objects as the
-    system's compiler would write them, the adapter of `compiler.py` first.
-    """
+    """A kernel's machine code, compiled for one combination of argument types."""
 
     arguments: str
+    """A letter for each: O an array, q and Q whole numbers, d a float, ? a bool."""
     result: str
+    """Likewise; "(" first for a tuple, "" for nothing."""
     outside: tuple[str, ...]
+    """External functions that it calls."""
     parts: tuple[bytes, ...]
+    """Object files, the adapter of `compiler.py` first."""
 
 
 @dataclass(frozen=True)
 class CodeCache:
-    """The place of one kernel's code for arguments of some types. kernel, sources, target: parts of the name."""
+    """The cache file of one kernel's code for arguments of some types; the fields are parts of its name."""
 
     kernel: str
     sources: str
@@ -233,7 +227,7 @@ class CodeCache:
 
     @staticmethod
     def of(function: Callable[..., Any], types: str) -> CodeCache:
-        """The place of a function's code; types: of its arguments."""
+        """Return the cache file of a function for arguments of these types."""
         module = function.__module__.rpartition(".")[2]
         return CodeCache(
             f"{module}.{function.__name__}",
@@ -242,15 +236,15 @@ class CodeCache:
         )
 
     @property
-    def name(self) -> str:
-        """The name of the file."""
+    def file_name(self) -> str:
+        """Return the name of the file that stores this kernel's machine code."""
         return f"{self.kernel}-{self.target}-{self.sources}{ENDING}"
 
     def read(self) -> Code | None:
-        """The stored code, None where there is none or it is damaged."""
-        for place in places():
+        """Return the stored code, None if missing or damaged."""
+        for place in cache_folders():
             with suppress(OSError, ValueError, KeyError, TypeError):
-                digest, _, body = (place / self.name).read_bytes().partition(b"\n")
+                digest, _, body = (place / self.file_name).read_bytes().partition(b"\n")
                 if digest != _digest([body]).encode():
                     continue
                 line, _, rest = body.partition(b"\n")
@@ -260,35 +254,34 @@ class CodeCache:
                 return Code(head["arguments"], head["result"], tuple(head["outside"]), parts)
         return None
 
-    def write(self, code: Code) -> None:
-        """Store code in the first place that can be written to; where none can, it is made again by each process."""
+    def store(self, code: Code) -> None:
+        """Store code in the first writable place; without one, each process compiles again."""
         sizes = [len(part) for part in code.parts]
         head = {"arguments": code.arguments, "result": code.result, "outside": code.outside, "sizes": sizes}
         body = json.dumps(head).encode() + b"\n" + b"".join(code.parts)
         # The digest stands first, since damaged code would end the process.
         data = _digest([body]).encode() + b"\n" + body
-        for place in places():
+        for place in cache_folders():
             with suppress(OSError):
                 place.mkdir(parents=True, exist_ok=True)
                 handle, temporary = tempfile.mkstemp(prefix=".", suffix=ENDING, dir=place)
                 try:
                     with os.fdopen(handle, "wb") as file:
                         file.write(data)
-                    Path(temporary).replace(place / self.name)
+                    Path(temporary).replace(place / self.file_name)
                 except OSError:
                     Path(temporary).unlink(missing_ok=True)
                     raise
                 for old in place.glob(f"{self.kernel}-{self.target}-*{ENDING}"):
-                    if old.name != self.name:
+                    if old.name != self.file_name:
                         old.unlink(missing_ok=True)
                 return
 
 
-def places() -> tuple[Path, ...]:
-    """The folders that are looked through, and written to, in this order.
+def cache_folders() -> tuple[Path, ...]:
+    """Return the cache folders in order of reading and writing.
 
-    NUMBA_CACHE_DIR where that is set; else beside Python's own compiled files of this package, and, where the
-    package may not be written to, in the user's folder (WEIR_HOME).
+    NUMBA_CACHE_DIR if set; else the package's __pycache__ and, if that is not writable, WEIR_HOME.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return (Path(os.environ["NUMBA_CACHE_DIR"]) / "weir",)
@@ -296,15 +289,15 @@ def places() -> tuple[Path, ...]:
 
 
 def is_compiled(module: str) -> bool:
-    """Whether code of some kernel of a module is stored, as its source is now: then it is loaded and not compiled.
+    """Return whether code of some kernel of a module is stored for its current source.
 
-    module: its name below `weir.kernels`, such as "lines". Raises FileNotFoundError for one that does not exist.
+    module: its name below `weir.kernels`, such as "lines". Raises FileNotFoundError if it does not exist.
     """
     path = _source(module)
     if not path.is_file():
         raise FileNotFoundError(path)
     ending = f"-{_sources(path)}{ENDING}"
-    return any(next(place.glob(f"{path.stem}.*{ending}"), None) is not None for place in places())
+    return any(next(place.glob(f"{path.stem}.*{ending}"), None) is not None for place in cache_folders())
 
 
 def _digest(parts: list[bytes]) -> str:
@@ -320,12 +313,12 @@ def _source(module: str) -> Path:
 
 @functools.cache
 def _sources(path: Path) -> str:
-    """A digest of the files on which what is compiled from a kernel's file depends."""
+    """Return a digest of the source files that the code of a kernel's file depends on."""
     return _digest([file.name.encode() + text for file, text in sorted(source_files(path).items())])
 
 
 def source_files(path: Path) -> dict[Path, bytes]:
-    """The content of a kernel's file and of those it imports, directly or not, what compiles kernels among them."""
+    """Return {path: content} of a kernel's file, of its imports, direct or not, and of the compiler's modules."""
     files: dict[Path, bytes] = {}
     waiting = [path, _source("jit"), _source("compiler")]
     while waiting:
@@ -340,7 +333,7 @@ def source_files(path: Path) -> dict[Path, bytes]:
 
 @functools.cache
 def _target() -> str:
-    """What code is compiled for and by: processor, compiler, and what its environment variables say."""
+    """Return the processor, compiler versions and numba variables that code is compiled for."""
     llvm = require("llvmlite.binding", extra="run")
     variables = {k: v for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in SILENT}
     spec = find_spec("numba")
@@ -356,15 +349,15 @@ def _target() -> str:
 # Machine code, loaded into this process and called.
 
 NUMPY_ARRAY = "numpy_array"
-"""The symbol of the address of numpy's class of arrays, which an adapter compares with."""
+"""Symbol of the address of numpy's class of arrays, which adapters compare with."""
 NRT = "NRT_"
-"""How the names of numba's memory functions begin."""
+"""Prefix of the names of numba's memory functions."""
 MATHEMATICS = {"linux": "libm.so.6", "win32": "ucrtbase"}
-"""Where sqrt and its like are, by platform; elsewhere every process has them."""
+"""Library with sqrt and the like, by platform; elsewhere every process has them."""
 LOWERED = ("fma", "fmaf", "fmin", "fminf", "fmax", "fmaxf", "rint", "rintf", "nearbyint", "nearbyintf")
-"""Functions that code for processors without such an instruction calls though it does not name them."""
+"""Functions that code for processors without such an instruction calls without naming them."""
 LAST_OWNER = "NRT_MemInfo_call_dtor"
-"""Called by numba's code when nobody owns an array any more."""
+"""Called by numba's code when an array has no owner left."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1
 Out = ctypes.c_int64 * WORDS
 TAKEN: dict[str, Any] = {
@@ -375,10 +368,10 @@ GIVEN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def loaded(code: Code) -> Callable[..., Any]:
-    """A function that runs the code; it returns NotImplemented where an argument is not of the types it is for.
+def runnable(code: Code) -> Callable[..., Any]:
+    """Return a function that runs the code, or returns NotImplemented for arguments of other types.
 
-    It raises RuntimeError where the code fails: no memory, or with bounds checked an index beyond them.
+    It raises RuntimeError for lack of memory or an index out of checked bounds.
     """
     binding = _binding()
     memory = {name for name in code.outside if name.startswith(NRT)}
@@ -438,7 +431,7 @@ def _binding() -> Any:  # noqa: ANN401 - a module without types
 
 @functools.cache
 def _has_symbol(name: str) -> bool:
-    """Whether LLVM finds a function; one of C's mathematics, which not every process has at hand, is made known."""
+    """Return whether LLVM finds a function, after loading it from the mathematical library if needed."""
     binding = _binding()
     if binding.address_of_symbol(name) is None:
         with suppress(AttributeError, OSError):
@@ -449,7 +442,7 @@ def _has_symbol(name: str) -> bool:
 
 @functools.cache
 def _add_numba_memory() -> None:
-    """Make known to LLVM the functions by which numba's code takes and returns memory."""
+    """Register numba's memory functions with LLVM."""
     memory = require("numba.core.runtime._nrt_python", extra="run")
     for name, address in memory.c_helpers.items():
         _binding().add_symbol(name if name.startswith("_") else NRT + name, address)

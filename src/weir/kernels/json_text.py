@@ -1,4 +1,4 @@
-"""Compiled parsers of JSON: rankings, and documents on lines."""
+"""Compiled parsers of JSON: rankings, and lines of documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weir.kernels.lines import (
 
 # A compiled reader of {"query": {"document": number}}: from JSON text to rows, and silent about anything unusual.
 #
-# Words are those of `lines.py`; the slow reference is `weir.files.json_files.read_nested`.
+# Words as in `lines.py`; the slow reference is `weir.files.json_files.read_nested`.
 
 MORE, ENDED, FULL, ODD = 0, 1, 2, 3  # how a scan stops
 
@@ -30,7 +30,6 @@ _BELOW_32, _QUOTES, _BACKSLASHES = (np.uint64(byte) * ONES for byte in (32, 34, 
 
 @jit
 def _skip(buf: U8, at: int) -> Int:
-    """Where the white space at a position ends."""
     while buf[at] == 32 or buf[at] == 10 or buf[at] == 13 or buf[at] == 9:
         at += 1
     return at
@@ -38,7 +37,7 @@ def _skip(buf: U8, at: int) -> Int:
 
 @jit
 def _is_number(first: int, second: int, third: int, last: int) -> bool:
-    """Whether bytes begin and end as a JSON number does: no plus, no leading zero, digits at both ends."""
+    """Return whether a token begins and ends like a JSON number: no plus, no leading zero, digits at both ends."""
     if first == 45:
         first, second = second, third
     digits = first >= 48 and first <= 57 and last >= 48 and last <= 57
@@ -49,12 +48,11 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 def scan_object(
     buf: U8, words: U64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
-    """Read whole queries from position `at`, the start of a query's name, until more than `most` rows are read.
+    """Read whole queries from `at`, the start of a query's name, until more than `most` rows are read into `rows`.
 
-    rows: filled in. Returns (rows, segments, scores left to a slower parser, position, how
-    it stopped). MORE: the next query starts at the position; ENDED: the object ended there; FULL: the arrays have no
-    room for the query that starts there, which is left out; ODD: something other than plain names and numbers, or no
-    valid JSON. buf[stop:] is zero.
+    Returns (rows, segments, scores left to the general parser, position, state). MORE: the next query starts at the
+    position; ENDED: the object ended; FULL: no room for the query that starts there; ODD: anything but plain names
+    and numbers. buf[stop:] must be zero.
     """
     start, length, hashes, score, segment, slow = (
         rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
@@ -134,7 +132,6 @@ _ID_8, _TEXT_8, _TITLE_8, _METADATA_8 = (
 
 @jit
 def _blanks(buf: U8, at: int) -> int:
-    """The first position from `at` on that is no blank within a line."""
     while buf[at] == _SPACE or buf[at] == _TAB or buf[at] == _RETURN:
         at += 1
     return at
@@ -142,7 +139,6 @@ def _blanks(buf: U8, at: int) -> int:
 
 @jit
 def _hex(buf: U8, at: int) -> int:
-    """The number of four hexadecimal digits, or -1."""
     value = 0
     for i in range(at, at + 4):
         c = buf[i]
@@ -157,7 +153,7 @@ def _hex(buf: U8, at: int) -> int:
 
 @jit
 def _put(out: U8, to: int, character: int) -> int:
-    """Write a character as UTF-8; returns the position behind it."""
+    """Write a character as UTF-8; return the end position."""
     if character < 0x80:
         out[to] = character
         return to + 1
@@ -170,7 +166,7 @@ def _put(out: U8, to: int, character: int) -> int:
 
 @jit
 def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> tuple[int, int]:
-    """Unescape the string behind the quote before `at`; returns the positions behind both, or -1 to give up."""
+    """Unescape the string whose content starts at `at`; return the ends of input and output, or -1 to give up."""
     while True:
         step = 8
         while step == 8 and at < len(words):
@@ -211,7 +207,7 @@ def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> t
 
 @jit
 def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
-    """Which key stands behind the quote before `at`, and the position behind it, -1 for any other."""
+    """Return the kind and the end of the key whose name starts at `at`; -1 for an unknown key."""
     if at >= len(words):
         return _OTHER, -1
     word = words[at]
@@ -228,7 +224,7 @@ def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
 
 @jit
 def _empty_object(buf: U8, at: int) -> int:
-    """The position behind `{}`, or -1."""
+    """Return the end of `{}`, or -1."""
     if buf[at] != _OPEN:
         return -1
     at = _blanks(buf, at + 1)
@@ -237,9 +233,9 @@ def _empty_object(buf: U8, at: int) -> int:
 
 @jit
 def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> tuple[int, int]:
-    """Read `"key": value` from `at` on; returns the kind of key and the position behind, -1 to give up.
+    """Read `"key": value` from `at`; return the kind of key and the end position, -1 to give up.
 
-    end: int64[3], where each column ends; moved when the value is one of them.
+    end: int64[3], ends of the columns; moved if the value belongs to one.
     """
     at = _blanks(buf, at)
     if buf[at] != _QUOTE:
@@ -263,13 +259,15 @@ def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> 
 
 @jit
 def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64, end: I64) -> int:
-    """Cut lines of JSON objects into three text columns.
+    """Cut lines of JSON objects into three text columns; return the number of documents.
 
-    buf: read-only whole lines of valid UTF-8, the last byte a line end; out: uint8[3, more than len(buf) + 8]; words,
-    out_words: the same bytes as the little-endian words that start at each position; ptr: int64[3, lines + 1]
-    with ptr[:, 0] = 0; end: int64[3], scratch, zero at first. The id, title and text columns are written to out[0..2]
-    and ptr. Returns the number of documents, or -1 when any line is not an object of id, title and text with an id
-    that is not empty and a text, or is not valid JSON: such a block is for a parser that explains, or keeps the rest.
+    -1 unless all lines are objects of a nonempty id, a text and possibly a title, for the general parser.
+
+    buf: read-only whole lines of valid UTF-8.
+    out: uint8[3, more than len(buf) + 8], receives ids, titles and texts.
+    words, out_words: the same bytes as overlapping little-endian words.
+    ptr: int64[3, lines + 1] with ptr[:, 0] = 0, receives the offsets.
+    end: int64[3], scratch, zero at first.
     """
     required = 1 << _ID | 1 << _TEXT
     at = 0

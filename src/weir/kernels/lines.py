@@ -42,30 +42,29 @@ _0, _7, _8, _14, _32, _43, _61, _255 = (np.uint64(n) for n in (0, 7, 8, 14, 32, 
 
 
 class RowArrays(NamedTuple):
-    """What a scan fills in; each array has room for one entry a line.
-
-    start, length, hashes: the document identifier of each row; score: NaN where it is left to a slower parser; segment:
-    int64[n, 3], of each stretch of rows of one query its first row, and start and length of the query identifier; slow:
-    int64[n, 3], row, start and length of the scores that are left.
-    """
+    """Output of a scan; each array has room for one entry a line."""
 
     start: I64
+    """Offset of each row's document identifier, with `length` and `hashes`."""
     length: I64
     hashes: U64
     score: F64
+    """NaN if left to the general parser."""
     segment: I64
+    """int64[n, 3]: first row of each range of rows of one query, offset and length of the query identifier."""
     slow: I64
+    """int64[n, 3]: row, offset and length of each score left to the general parser."""
 
 
 @jit
 def _zero_bytes(word: np.uint64) -> np.uint64:
-    """The top bit of each byte that is zero; those above the first may be wrong."""
+    """Return the top bit of each zero byte; bits above the first may be wrong."""
     return (word - ONES) & ~word & _HIGH
 
 
 @jit
 def _first(flags: np.uint64) -> Int:
-    """Which of eight bytes is the first whose top bit is set; 8: none."""
+    """Return the index of the first of eight bytes with its top bit set; 8 for none."""
     if flags == _0:
         return 8
     return np.int64((((flags & (_0 - flags)) >> _7) * _BYTE_NUMBER) >> _61)
@@ -73,19 +72,19 @@ def _first(flags: np.uint64) -> Int:
 
 @jit
 def first_below(word: np.uint64, bound: np.uint64) -> Int:
-    """Which of eight bytes is the first below a bound of at most 128, eight times in `bound`; 8: none."""
+    """Return the index of the first of eight bytes below a bound <= 128, given in all bytes; 8 for none."""
     return _first((word - bound) & ~word & _HIGH)
 
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Which of eight bytes is the first that equals one of two or is below a bound, each eight times; 8: none."""
+    """Return the index of the first of eight bytes equal to `one` or `other` or below a bound; 8 for none."""
     return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
 
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Whether two words start with the `size` bytes of two others; never for more than sixteen."""
+    """Return whether two words start with `size` bytes of two others; False beyond sixteen."""
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
@@ -93,7 +92,7 @@ def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: 
 
 @jit
 def equal_bytes(buf: U8, a: int, b: int, size: int) -> bool:
-    """Whether `size` bytes from two positions on are the same."""
+    """Return whether `size` bytes at two positions are equal."""
     k = 0
     while k < size and buf[a + k] == buf[b + k]:
         k += 1
@@ -108,7 +107,7 @@ def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
 
 @jit
 def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
-    """Hash bytes as `weir.core.strings.hash_strings` does."""
+    """Return the hash of bytes as `weir.core.strings.hash_strings`."""
     state, at, stop = _SEED, start, start + length
     while at + 8 <= stop:
         state = _mixed(state, words[at])
@@ -121,7 +120,7 @@ def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
 
 @jit
 def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
-    """As `hash_bytes`, of up to sixteen bytes: their words are passed, as a call that takes arrays is dear."""
+    """Return `hash_bytes` of up to sixteen bytes, given as words since passing arrays is expensive."""
     state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
     if length > 8:
         state = _mixed(state, second & _MASKS[length - 8])
@@ -131,7 +130,7 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 @jit
 def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
-    """Hash the texts at start, of length bytes, as `weir.core.strings.hash_strings` does."""
+    """Write the hash of each text as `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]
         if size <= 16:
@@ -142,13 +141,11 @@ def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
 
 @jit
 def _quotient(mantissa: np.uint64, divisor: float) -> float:
-    """mantissa / divisor, a power of ten up to 1e22, correctly rounded; NaN where doubles cannot tell.
-
-    The division is repeated on its own remainder (Dekker's exact products), which leaves the quotient as a
-    sum of two doubles: good to about 100 bits, enough unless the true value lies next to a midpoint.
-    """
+    """Return mantissa / divisor, a power of ten up to 1e22, correctly rounded; NaN if doubles cannot decide."""
     if mantissa <= np.uint64(1 << 53):
         return float(mantissa) / divisor
+    # The division is repeated on its remainder (Dekker's exact products): the sum of two doubles is good to about 100
+    # bits, enough unless the true value is next to a midpoint.
     top = mantissa >> np.uint64(11) << np.uint64(11)
     high, low = float(top), float(mantissa - top)
     first = high / divisor
@@ -167,7 +164,7 @@ def _quotient(mantissa: np.uint64, divisor: float) -> float:
 
 @jit
 def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) -> float:
-    """The value of a plain decimal of up to 24 bytes; NaN: not one, or not one of up to 19 figures."""
+    """Return the value of a plain decimal of up to 24 bytes; NaN for other text or more than 19 figures."""
     mantissa, places, figures, dots, sign, digits = _0, 0, 0, 0, 1, 0
     for k in range(length):
         if k == 8:
@@ -195,7 +192,7 @@ def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) 
 
 @jit
 def _eight_digits(word: np.uint64, count: int) -> Int:
-    """The number in the last `count` (0..8) bytes of a word, or -1 where they are not all digits."""
+    """Return the number in the last `count` (0..8) bytes of a word, -1 unless all are digits."""
     word = (word & _LAST[count]) | (_ZEROS & ~_LAST[count])
     if ((word + _OVER_9) | (word - _ZEROS)) & _HIGH != _0:
         return -1
@@ -208,10 +205,11 @@ def _eight_digits(word: np.uint64, count: int) -> Int:
 
 @jit
 def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
-    """The value of `[-]1234567.12345678`, up to 7 and 8 digits; NaN for anything else.
+    """Return the value of `[-]1234567.12345678`, up to 7 and 8 digits; NaN for other text.
 
-    first, dot: its first word and where the full stop is; whole, part: the words that end where its two parts
-    do; places: digits after the full stop.
+    first, dot: first word and position of the decimal point.
+    whole, part: words that end with the two parts.
+    places: digits after the point.
     """
     minus = first & np.uint64(255) == _MINUS
     digits = dot - minus
@@ -228,9 +226,9 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """The value of a decimal by its words; NaN: left to a slower parser.
+    """Return the value of a decimal from its words; NaN leaves it to the general parser.
 
-    ends: the words that end where its two parts do, before the full stop and at its end; see `dot_at`.
+    ends: words that end before the point and at the end; see `dot_at`.
     """
     dot = dot_at(first)
     value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)
@@ -241,7 +239,7 @@ def number_of(
 
 @jit
 def dot_at(word: np.uint64) -> Int:
-    """Which of eight bytes is the first full stop; 8: none."""
+    """Return the index of the first full stop among eight bytes; 8 for none."""
     return _first(_zero_bytes(word ^ _DOTS))
 
 
@@ -256,12 +254,10 @@ _LINE_END = 14  # of the edges of TREC's columns: where the line ends
 
 
 class LineShape(NamedTuple):
-    """What a line holds: the byte between its cells, how many cells, and which are query, document and number.
-
-    separator: 0 is white space, as much as there is, between TREC's columns.
-    """
+    """Layout of a line: separator, number of cells, and the positions of three of them."""
 
     separator: int
+    """A byte; 0 for any white space, as in TREC files."""
     cells: int
     query: int
     document: int
@@ -273,9 +269,9 @@ TREC = LineShape(0, 7, 0, 2, 4)
 
 @jit
 def _columns(buf: U8, at: int, edge: I64) -> int:
-    """Find start and end of each column of the line at `at`; the rest into edge[14]: where the line ends.
+    """Find start and end of each column of the line at `at`, and the line end as edge[14].
 
-    Returns how many columns there are, 7 for more than six, 0 for a blank line or a comment.
+    Returns the number of columns, 7 for more than six, 0 for a blank line or a comment.
     """
     columns, first = 0, True
     while buf[at] != 10:
@@ -296,7 +292,7 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 @jit
 def _is_row(buf: U8, columns: int, edge: I64) -> bool:
-    """Whether a line of TREC's, cut by `_columns`, is as wide as `weir.files.formats.trec_fault` asks for."""
+    """Return whether a TREC line has the width that `weir.files.formats.trec_fault` asks for."""
     if columns == 6 or columns < 5:
         return columns == 6
     if columns > 6 and buf[edge[12]] == 35:
@@ -306,7 +302,7 @@ def _is_row(buf: U8, columns: int, edge: I64) -> bool:
         return marked
     if 43 <= buf[edge[10]] <= 57:
         return False
-    # Text behind the tag must not hold another row's Q0; white space, or the line's end, follows each column.
+    # Text after the tag must not hold another row's Q0; white space, or the line's end, follows each column.
     for at in range(edge[3], edge[_LINE_END] - 2):
         if buf[at] <= 32 and buf[at + 1] | 32 == 113 and buf[at + 2] == 48 and buf[at + 3] <= 32:
             return False
@@ -315,7 +311,7 @@ def _is_row(buf: U8, columns: int, edge: I64) -> bool:
 
 @jit
 def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
-    """Whether a byte is the quotation mark that ends a cell."""
+    """Return whether a byte is the quotation mark at the end of a cell."""
     ends_line = after == 10 or (after == 13 and next_after == 10)
     return mark == 34 and (ends_line or after == separator)
 
@@ -324,14 +320,12 @@ def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
 def scan_lines(
     buf: U8, words: U64, stop: int, shape: LineShape, rows: RowArrays, edge: I64
 ) -> tuple[int, int, int, int, bool]:
-    """Split the lines of buf[:stop] (the last byte is "\\n") into rows; a line without a byte is none.
+    """Split the lines of buf[:stop], which ends in a line feed, into `rows`; empty lines are skipped.
 
-    rows: filled in; edge: int64[2 * cells + 1], scratch, zero at first. Returns (rows, segments, scores left to a
-    slower parser, position of the first bad line or -1, whether a quoted cell holds a quotation mark or a line end,
-    which is left to a slower parser).
+    Returns (rows, segments, scores left to the general parser, offset of the first bad line or -1, whether a quoted
+    cell needs the general parser).
 
-    A line of TREC's mostly begins (query, Q0) and ends (tag) with the bytes of the line before: these are compared as
-    words, and only what stands between is split.
+    edge: int64[2 * cells + 1], scratch, zero at first.
     """
     # All in one loop and by name: handing arrays to a function, even an inlined one, costs as much as a cell.
     start, length, hashes, score, segment, slow = (
@@ -442,21 +436,20 @@ _29 = np.uint64(29)
 
 
 class IdTable(NamedTuple):
-    """A hash table of identifiers; without slots nothing is looked up.
-
-    slots: int32, open addressing, see build_slots; keys: uint64[n], the hash of each identifier; data, ptr: identifier
-    i is data[ptr[i]:ptr[i + 1]].
-    """
+    """A hash table of identifiers; without slots nothing is looked up."""
 
     slots: I32
+    """int32, open addressing; see build_slots."""
     keys: U64
+    """uint64[n]: hash of each identifier."""
     data: U8
+    """Identifier i is data[ptr[i]:ptr[i + 1]]."""
     ptr: I64
 
 
 @jit
 def build_slots(hashes: U64, slots: I32) -> None:
-    """Fill an open-addressing table (slots: all -1, a power of two at least twice as long) with positions."""
+    """Fill an open-addressing table, all -1 and a power of two at least twice as long, with positions."""
     mask = len(slots) - 1
     for i in range(len(hashes)):
         at = np.int64(hashes[i] >> _29) & mask
@@ -469,7 +462,6 @@ def build_slots(hashes: U64, slots: I32) -> None:
 def _find(
     buf: U8, start: int, length: int, hashed: np.uint64, slots: I32, keys: U64, data: U8, ptr: I64
 ) -> Int:
-    """The position of an identifier in the table whose strings are data[ptr[i]:ptr[i + 1]], or -1."""
     mask = len(slots) - 1
     at = np.int64(hashed >> _29) & mask
     while slots[at] >= 0:
@@ -486,7 +478,7 @@ def _find(
 
 @jit
 def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
-    """Whether the bytes at a are the larger, compared one by one (strcmp)."""
+    """Return whether the bytes at `a` are larger (strcmp)."""
     k = 0
     while k < a_length and k < b_length and buf[a + k] == buf[b + k]:
         k += 1
@@ -497,10 +489,7 @@ def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
 
 @jit
 def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) -> None:
-    """Put `order` (rows) into rank order: insertion while rows are nearly in place, else a merge sort.
-
-    Scores are compared here and bytes only in `_larger`: a call that takes arrays costs tens of comparisons.
-    """
+    """Sort `order` (rows) into rank order: by insertion while nearly sorted, else by merging."""
     n, moves = len(order), 0
     for i in range(1, n):
         row, j = order[i], i
@@ -508,6 +497,7 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
             other = order[j - 1]
             if score[row] < score[other]:
                 break
+            # Only ties call `_larger`: a call that takes arrays costs tens of comparisons.
             if score[row] == score[other] and _larger(
                 buf, start[other], length[other], start[row], length[row]
             ):
@@ -544,7 +534,7 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
 
 @jit
 def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, scratch: I32) -> int:
-    """The first row of a..b-1 whose document an earlier one has, or -1; scratch: a power of two >= 4(b-a)."""
+    """Return the first row of a..b-1 with an earlier row's document, or -1; scratch: a power of two >= 4(b-a)."""
     scratch[:] = -1
     mask = len(scratch) - 1
     for row in range(a, b):
@@ -567,12 +557,12 @@ def order_rows(
     buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, scratch: I32, spare: I64,
     order: I64, doc: I32,
 ) -> int:  # fmt: skip
-    """Rank the rows of each query and look their documents up in a table of identifiers.
+    """Rank the rows of each query, look documents up, and return the first row that repeats one, or -1.
 
-    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare; scratch: a power
-    of two at least four times the longest ranking; spare: as long as that. Fills order (rows in rank order)
-    and doc (position in the table or -1, in rank order). Returns the first row whose document occurs twice in its
-    ranking, or -1.
+    cuts: int64[queries + 1], first row of each query.
+    score: at the precision in which scores compare.
+    scratch: a power of two at least four times the longest ranking, spare as long as that ranking.
+    order, doc: filled with rows, and positions in the table or -1, in rank order.
     """
     slots, keys, data, ptr = table.slots, table.keys, table.data, table.ptr
     mask = len(slots) - 1

@@ -1,4 +1,6 @@
-"""MinHash of word shingles, and groups of near copies: candidates by bands, decided by the Jaccard index itself."""
+"""MinHash of word shingles, and groups of near-duplicates: candidates by bands, decided by the exact Jaccard
+index.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,6 @@ _SHIFT, _HALF = np.uint64(33), np.uint64(32)
 
 @jit
 def _mixed(x: np.uint64) -> np.uint64:
-    """The hash of a number of 64 bits."""
     x ^= x >> _SHIFT
     x *= _FIRST
     x ^= x >> _SHIFT
@@ -32,7 +33,6 @@ def _mixed(x: np.uint64) -> np.uint64:
 
 @jit
 def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
-    """The hash of the terms start..stop-1 in their order."""
     key = np.uint64(stop - start)
     for i in range(start, stop):
         key = _mixed(key ^ np.uint64(term[i]))
@@ -41,10 +41,12 @@ def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
 
 @jit
 def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UInt64) -> None:
-    """A key for each band of the MinHash signature of each text; texts that share one are candidates.
+    """Write a key for each band of each text's MinHash signature; texts that share a key are candidates.
 
-    ptr: int64[n + 1], term: int32[] the terms of each text; width: terms of a shingle, a shorter text is one shingle;
-    multiplier: uint32[bands * rows], odd, one for each permutation; keys: uint64[n, bands], 0 for a text without terms.
+    ptr, term: int64[n + 1] and int32, the terms of each text.
+    width: terms of a shingle. A shorter text is one shingle.
+    multiplier: uint32[bands * rows], odd, one for each permutation.
+    keys: uint64[n, bands], 0 for a text without terms.
     """
     permutations, bands = len(multiplier), keys.shape[1]
     rows = permutations // bands
@@ -71,9 +73,9 @@ def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UIn
 def shingle_sets(
     ptr: Int64, term: Int32, width: int, count: Int64, shingle: Int64, spare: Int64, counts: Int64
 ) -> None:
-    """The distinct shingles of each text, descending: shingle[ptr[d] : ptr[d] + count[d]].
+    """Write the distinct shingles of each text, descending, to shingle[ptr[d] : ptr[d] + count[d]].
 
-    ptr, term, width: as `band_keys` takes them; spare: int64 of the longest text, counts: int64[2048], scratch.
+    spare, counts: scratch, int64 of the longest text and int64[2048]; other arguments as `band_keys`.
     """
     for d in range(len(ptr) - 1):
         begin, end = ptr[d], ptr[d + 1]
@@ -94,7 +96,7 @@ def shingle_sets(
 
 @jit
 def _jaccard(a: Int64, b: Int64) -> float:
-    """Shared over all elements of two descending sets."""
+    """Return the Jaccard index of two descending sets."""
     i, j, shared = 0, 0, 0
     while i < len(a) and j < len(b):
         if a[i] == b[j]:
@@ -112,13 +114,15 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Give each text the earlier one that it is a near copy of, or itself; returns how many comparisons were left out.
+    """Assign each text to an earlier near-duplicate, its leader, or to itself; return the comparisons skipped.
 
-    A text is compared with the leaders that share a bucket with it, and follows the most alike, of equal ones the
-    first, where their Jaccard index is at least `least`; else it leads. Two that follow one leader have an index of at
-    least 2 * least - 1, since one minus the index is a metric. ptr, count, shingle: as `shingle_sets` fills them;
-    bucket: int32[n, bands], -1 where nothing shares it; room: int32[buckets], how many leaders each one may hold,
-    counted down; leader: int64[n], filled.
+    A text is compared with the leaders in its buckets and follows the most similar, the first of equals, if their
+    Jaccard index is at least `least`.
+
+    ptr, count, shingle: from `shingle_sets`.
+    bucket: int32[n, bands], -1 for a bucket of one text.
+    room: int32[buckets], maximal number of leaders, counted down.
+    leader: int64[n], filled.
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)
@@ -139,6 +143,7 @@ def leaders(
                 alike = _jaccard(mine, shingle[ptr[other] : ptr[other] + count[other]])
                 if alike > best or (alike == best and (chosen < 0 or other < chosen)):
                     best, chosen = alike, other
+        # Two followers of one leader have an index of at least 2 * least - 1, since one minus the index is a metric.
         leader[d] = d if chosen < 0 else chosen
         for b in range(bands):
             place = bucket[d, b]

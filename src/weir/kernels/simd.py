@@ -1,9 +1,6 @@
-"""Instructions that numba does not offer, written as LLVM's vector operations: tiles of products, exact dots.
+"""Instructions that numba lacks, as LLVM vector operations: tiles of products, exact dot products.
 
-A tile is ROWS queries times WIDTH documents whose sums stay in registers from the first dimension to the last; what
-leaves it is one bit for each score, whether it reaches its query's bar. Source of the shape: Goto and van de Geijn
-2008, Anatomy of high-performance matrix multiplication, here with the comparison in place of the store.
-Addresses are integers, as `array.ctypes.data` gives them.
+Addresses are integers, as in `array.ctypes.data`.
 """
 
 from __future__ import annotations
@@ -19,10 +16,8 @@ intrinsic = require("numba.extending", extra="run").intrinsic
 
 
 def features() -> set[str]:
-    """The instruction sets that numba names to LLVM, here or by NUMBA_CPU_FEATURES and NUMBA_ENABLE_AVX.
-
-    What a processor named by NUMBA_CPU_NAME has beyond them is not asked: plain LLVM uses it anyway.
-    """
+    """Return the instruction sets that numba reports to LLVM, also by NUMBA_CPU_FEATURES and NUMBA_ENABLE_AVX."""
+    # Further ones of a processor named by NUMBA_CPU_NAME are ignored; LLVM uses them anyway.
     named = numba.config.CPU_FEATURES
     if named is None:
         named = require("numba.core.codegen", extra="run").get_host_cpu_features()
@@ -32,7 +27,7 @@ def features() -> set[str]:
 WIDE = {"avx512f", "avx512bw", "avx512dq"} <= features()
 HAS_INT8 = WIDE and "avx512vnni" in features()
 HALVES = bool({"f16c", "neon", "fullfp16"} & features())
-"""Whether the processor widens half-precision numbers; elsewhere LLVM would call a function that nobody has."""
+"""True if the processor converts half precision; elsewhere LLVM would call a missing function."""
 LANES = 16
 VECTORS, ROWS = (3, 8) if WIDE else (1, 6)
 """Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512 and NEON, 12 of the 16 half as wide of AVX2."""
@@ -63,20 +58,20 @@ def _store(b: Value, value: Value, address: Value, offset: Value | int) -> None:
 
 
 def _single(b: Value, halves: Value) -> Value:
-    """Sixteen numbers of half precision, as int16, in single precision."""
+    """Return sixteen half-precision numbers, given as int16, in single precision."""
     if HALVES:
         return b.fpext(b.bitcast(halves, ir.VectorType(ir.HalfType(), LANES)), V16F)
 
-    def whole(number: int) -> Value:
+    def int_constant(number: int) -> Value:
         return ir.Constant(V16I, [number] * LANES)
 
     bits = b.zext(halves, V16I)
-    size = b.shl(b.and_(bits, whole(0x7FFF)), whole(13))
+    size = b.shl(b.and_(bits, int_constant(0x7FFF)), int_constant(13))
     # The exponents differ by 112, which a product adds exactly, to subnormal numbers too; the greatest means infinity.
     number = b.bitcast(b.fmul(b.bitcast(size, V16F), ir.Constant(V16F, [2.0**112] * LANES)), V16I)
-    endless = b.icmp_unsigned(">=", size, whole(31 << 23))
-    number = b.select(endless, b.add(size, whole((255 - 31) << 23)), number)
-    return b.bitcast(b.or_(number, b.shl(b.and_(bits, whole(0x8000)), whole(16))), V16F)
+    endless = b.icmp_unsigned(">=", size, int_constant(31 << 23))
+    number = b.select(endless, b.add(size, int_constant((255 - 31) << 23)), number)
+    return b.bitcast(b.or_(number, b.shl(b.and_(bits, int_constant(0x8000)), int_constant(16))), V16F)
 
 
 def _splat(b: Value, value: Value) -> Value:
@@ -93,7 +88,7 @@ def _call(b: Value, name: str, kind: Value, arguments: list[Value]) -> Value:
 
 
 def _loop(b: Value, count: Value, state: list[Value], body: Body) -> list[Value]:
-    """Emit `for i in range(count): state = body(i, state)`, the state in registers."""
+    """Emit `for i in range(count): state = body(i, state)`, with the state in registers."""
     before = b.block
     head, inside, after = (b.append_basic_block(name) for name in ("head", "inside", "after"))
     b.branch(head)
@@ -115,16 +110,18 @@ def _loop(b: Value, count: Value, state: list[Value], body: Body) -> list[Value]
     return phis
 
 
+# A tile is ROWS queries times WIDTH documents, whose sums stay in registers over all dimensions; its result is one
+# bit for each score that reaches its query's bar. Shape: Goto and van de Geijn 2008, Anatomy of high-performance
+# matrix multiplication, with a comparison instead of the store.
 def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
-    """The sums of a tile, their comparison, and the rows with a score at or above its bar, as bits."""
     panel, query, groups, stride, row, lane, masks = arguments
     kind = V16I if eight else V16F
     queries = [b.add(query, b.mul(stride, I64(r))) for r in range(ROWS)]
-    # A row's facts: what its sum starts from, what a unit of the sum is worth, its bar; 4 bytes each.
+    # A row's facts, 4 bytes each: start of its sum, value of a unit of the sum, bar.
     start = [_splat(b, _load(b, row, 12 * r, I32)) for r in range(ROWS)]
     zero = ir.Constant(V16F, [0.0] * LANES)
 
-    def step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
+    def tile_step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
         base, at = b.mul(group, I64(4 * WIDTH)), b.mul(group, I64(4))
         documents = [_load(b, panel, b.add(base, I64(64 * v)), kind) for v in range(VECTORS)]
         products = []
@@ -139,8 +136,10 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
                 products.append(_call(b, name, kind, terms))
         return products
 
-    sums = _loop(b, groups, [start[r] if eight else zero for r in range(ROWS) for _ in range(VECTORS)], step)
-    # A document's facts: what a unit of the sum is worth, and what is added.
+    sums = _loop(
+        b, groups, [start[r] if eight else zero for r in range(ROWS) for _ in range(VECTORS)], tile_step
+    )
+    # A document's facts: value of a unit of the sum, and an addend.
     worth = [_load(b, lane, 64 * v, V16F) for v in range(VECTORS)]
     added = [_load(b, lane, 4 * WIDTH + 64 * v, V16F) for v in range(VECTORS)]
     hits = I64(0)
@@ -151,7 +150,7 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
             total = sums[r * VECTORS + v]
             total = b.sitofp(total, V16F) if eight else total
             score = _call(b, "llvm.fma.v16f32", V16F, [b.fmul(total, unit), worth[v], added[v]])
-            # Unordered: what is not a number counts as reaching the bar, and is looked at exactly.
+            # Unordered: NaN counts as reaching the bar, and is scored exactly.
             bits = b.zext(b.bitcast(b.fcmp_unordered(">=", score, bar), ir.IntType(LANES)), I64)
             mask = b.or_(mask, b.shl(bits, I64(LANES * v)))
         _store(b, mask, masks, 8 * r)
@@ -162,11 +161,15 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
 
 @intrinsic
 def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """The rows, as bits, of a tile of 8-bit products with a score at or above its bar.
+    """Return the rows, as bits, of a tile of 8-bit products with a score at or above its bar.
 
-    panel: uint8[groups, WIDTH, 4]; query: the first of ROWS rows of int8[4 * groups], `stride` bytes apart;
-    row: [ROWS, 3] of int32 start, float32 unit, float32 bar; lane: float32[2, WIDTH] worth and added; masks:
-    int64[ROWS], receives the lanes of each row as bits. Score: (start + products) * unit * worth + added.
+    Score: (start + products) * unit * worth + added.
+
+    panel: uint8[groups, WIDTH, 4].
+    query: first of ROWS rows of int8[4 * groups], `stride` bytes apart.
+    row: [ROWS, 3] of int32 start, float32 unit, float32 bar.
+    lane: float32[2, WIDTH], worth and added.
+    masks: int64[ROWS], receives the lanes of each row as bits.
     """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
@@ -177,7 +180,7 @@ def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type:
 
 @intrinsic
 def float_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """As int8_tile, with a panel float32[groups, WIDTH] and queries float32[groups]; starts are not looked at."""
+    """Return as int8_tile, for a panel float32[groups, WIDTH] and queries float32[groups]; starts are ignored."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         return _tile(b, arguments, eight=False)
@@ -186,7 +189,6 @@ def float_tile(context, panel, query, groups, stride, row, lane, masks):  # type
 
 
 def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
-    """The sum of products: 32 running sums, then halves onto halves, then what is left of the last 32."""
     left, right, count = arguments
     loaded, lanes = (V8F, V8D) if double else (V16F, V16F)
     number, size = (F64, 8) if double else (F32, 16)
@@ -196,7 +198,7 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
     def wide(value: Value) -> Value:
         return b.fpext(value, V8D) if double else value
 
-    def step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
+    def product_step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
         base = b.mul(group, I64(128))
         products = []
         for p in range(parts):
@@ -207,7 +209,7 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
 
     zero = ir.Constant(lanes, [0.0] * size)
     whole = b.lshr(count, I64(5))
-    sums = _loop(b, whole, [zero] * parts, step)
+    sums = _loop(b, whole, [zero] * parts, product_step)
     while len(sums) > 1:
         half = len(sums) // 2
         sums = [b.fadd(x, y) for x, y in zip(sums[:half], sums[half:], strict=True)]
@@ -231,9 +233,9 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
 
 @intrinsic
 def dot64(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """The sum of products of two runs of float32, in double and in one fixed order: the same bits everywhere.
+    """Return the dot product of two float32 vectors in double, in a fixed order: the same bits everywhere.
 
-    A product of two floats is exact in double, so that fused and separate operations agree.
+    Products of floats are exact in double, so fused and separate operations agree.
     """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
@@ -245,7 +247,7 @@ def dot64(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa:
 
 @intrinsic
 def dot32(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """The sum of products of two runs of float32, in float."""
+    """Return the dot product of two float32 vectors in float."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         tail, total = _dot(b, arguments, double=False)
@@ -256,7 +258,7 @@ def dot32(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa:
 
 @intrinsic
 def lowest_bit(context, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """The place of the lowest bit that is set, from 0; the value is not 0."""
+    """Return the position of the lowest set bit, from 0; the value must not be 0."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         return _call(b, "llvm.cttz.i64", I64, [arguments[0], ir.IntType(1)(1)])

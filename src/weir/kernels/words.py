@@ -1,9 +1,4 @@
-"""Splitting UTF-8 text into words and numbering the distinct ones.
-
-The table of words is open addressing with linear probing over pairs of int64 (key, length << 32 | number), -1 where
-empty. The key of a word of at most 8 bytes is the word itself, so most comparisons end there; the key of a longer
-one is a hash, and its bytes are compared in the arena. int64 throughout: numba mixes int64 and uint64 to float64.
-"""
+"""Tokenisation of UTF-8 text and numbering of distinct words."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ Int64: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
 SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8
-"""Of a byte: it stands in plain words; begins one; ends one; may stand inside."""
+"""Classes of bytes: in plain words; begins a word; ends one; may be inside."""
 LONGEST = 128  # bytes of a word that the plain path takes
 EMPTY = -1
 DROPPED = -2
@@ -35,6 +30,9 @@ BELOW_A, BELOW_BRACE, BELOW_0, BELOW_COLON, BELOW_BANG = (
 )
 
 
+# The table of words uses linear probing over pairs of int64 (key, length << 32 | number), -1 if empty. A word of at
+# most 8 bytes is its own key, so most comparisons end there; a longer one has a hash and is compared in the arena.
+# All is int64, since numba mixes int64 and uint64 to float64.
 @jit
 def _place(key: int, mask: int) -> int:
     return ((key ^ key >> 32) * MULTIPLIER >> 32) & mask
@@ -47,7 +45,7 @@ def _mixed(key: int, block: int) -> int:
 
 @jit
 def _others(x: np.uint64, letters: bool) -> np.uint64:
-    """The top bit of each of eight bytes that is not simple."""
+    """Return the top bit of each of eight bytes that is not simple."""
     y = x & SEVENS
     if letters:
         z = y | SPACES
@@ -59,13 +57,13 @@ def _others(x: np.uint64, letters: bool) -> np.uint64:
 
 @jit
 def _beyond(left: int) -> np.uint64:
-    """The top bit of each of eight bytes of which only `left` belong to the text."""
+    """Return the top bit of each of eight bytes after the `left` ones that belong to the text."""
     return ZERO if left >= 8 else TOPS << np.uint64(8 * left)
 
 
 @jit
 def _decode(data: Bytes, at: int, end: int) -> int:
-    """Code point << 3 | bytes of the character at `at`; a byte that begins none is U+FFFD by itself."""
+    """Return code point << 3 | byte count of the non-ASCII character at `at`; U+FFFD and one byte if malformed."""
     b = int(data[at])
     if 0xC2 <= b < 0xE0:
         if at + 1 < end and data[at + 1] & 0xC0 == 0x80:
@@ -87,38 +85,31 @@ def _decode(data: Bytes, at: int, end: int) -> int:
 
 
 @jit
-def scan(
-    data: Bytes,
-    data8: Words,
+def scan_words(
+    data: Bytes,  # the texts, read-only, with their offsets in ptr
+    data8: Words,  # the eight bytes from each position
     ptr: Int64,
     first: int,
     last: int,
-    classes: Bytes,
-    kinds: Bytes,
-    fold: Bytes,
-    table: Int32,
-    shape: Int64,
-    insert: bool,
-    slots: Int64,
+    classes: Bytes,  # uint8[0x110000], classes of characters for the automaton
+    kinds: Bytes,  # uint8[256], classes of bytes (SIMPLE ...)
+    fold: Bytes,  # uint8[256], map for the bytes of words
+    table: Int32,  # the automaton; states are offsets into it, 0 the dead end
+    shape: Int64,  # int64[6], see below
+    insert: bool,  # number new words; otherwise they are -1
+    slots: Int64,  # int64[2 * capacity], the table of words, with arena and word_ptr
     arena: Bytes,
-    arena8: Words,
+    arena8: Words,  # as data8
     word_ptr: Int64,
-    state: Int64,
+    state: Int64,  # number of words, and bytes of arena that a word needs if it did not fit
     out: Int32,
-    out_ptr: Int64,
+    out_ptr: Int64,  # start of text i in out at i - first; extended
 ) -> int:
-    """Write the word numbers of texts first..last-1 to `out`; the index of the text to go on from.
+    """Write the word numbers of texts first..last-1 to `out`; return the index of the text to continue from.
 
-    data uint8[], ptr int64[]: the texts, read-only views; data8 uint64[]: the eight bytes from each place on.
-    classes uint8[0x110000], table int32[]: the automaton; states are offsets into the table, 0 the dead end.
-    kinds uint8[256]: what a byte can be (SIMPLE ...). fold uint8[256]: each byte of a word passes through it.
-    shape int64[6]: start state, first accepting state, limit in UTF-16 units, least length of a word of simple
-    bytes, 1 if letters are folded, 1 if the simple bytes are ASCII letters and digits (else 0x21 to 0x7E).
-    insert: give new words the next number; without, their number is -1.
-    slots int64[2 * capacity], arena uint8[] (arena8 as data8), word_ptr int64[]: the table of words; state[0] its
-    size, state[1] the bytes of arena the word needs that did not fit.
-    out_ptr[i - first] is where text i begins in out; it is extended.
-    A return below `last` asks for a larger table; words found so far stay.
+    A result below `last` asks for a larger table; words found so far stay. shape: start state, first accepting state,
+    limit in UTF-16 units, least length of a word of simple bytes, 1 to fold letters, and 1 if simple bytes are ASCII
+    letters and digits (else 0x21 to 0x7E).
     """
     mask = slots.shape[0] // 2 - 1
     count = state[0]
@@ -260,14 +251,12 @@ def scan(
 
 @jit
 def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
-    """Enter the pairs of a table of words into a larger, empty one; where: int64[words], scratch.
-
-    In the order of their numbers: the words that came first are the frequent ones, and get the places they ask for.
-    """
+    """Copy a table of words into a larger, empty one; where: int64[words], scratch."""
     for i in range(slots.shape[0] // 2):
         if slots[2 * i + 1] != EMPTY:
             where[slots[2 * i + 1] & LOW] = 2 * i
     mask = larger.shape[0] // 2 - 1
+    # in order of number, since early words are frequent and should get their preferred slots
     for i in where:
         place = _place(slots[i], mask)
         while larger[2 * place + 1] != EMPTY:
@@ -278,7 +267,7 @@ def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
 
 @jit
 def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
-    """Replace each number by to[number] and close the gaps of the DROPPED ones; both arrays in place."""
+    """Replace each number by to[number] and remove DROPPED ones; both arrays in place."""
     m = j = ptr[0]
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:

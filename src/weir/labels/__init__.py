@@ -1,4 +1,4 @@
-"""Labels: what to judge next, how far judges agree, joining judgments, and scores estimated from few of them."""
+"""Labels: choosing pairs to judge, agreement of judges, joining judgments, scores estimated from few."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,17 +1,17 @@
-"""What other tools call our measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers and ir-measures.
+"""Names that other tools give our measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers and
+ir-measures.
 
-A name is looked up folded: in lower case, without blanks, `_` and `-`. Each table gives our text for it. A name stands
-here only where the other tool's number is ours by definition; one that would be another number is refused, with why.
+A name is listed only if the other tool's number equals ours by definition, else refused with the reason.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 
-from weir.errors import BadValue
+from weir.errors import BadValue, nearest_names
 
+# Looked up in lower case, without blanks, `_` and `-`.
 # Names with a rank to cut at, such as ndcg_cut_10, recall@100, map_at_10 or P.5.
 CUT = {
     "accuracy": "Success@{}",
@@ -97,11 +97,12 @@ _LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grad
 
 
 def canonical(text: str, ours: Iterable[str]) -> str | None:
-    """Our text of the measure that another tool's name stands for, None for a name that nobody uses.
+    """Return our name of another tool's measure, None for an unknown name.
 
-    text: such as "ndcg_cut_10", "recall@100", "MAP", "iprec_at_recall_0.10", "cosine_ndcg@10" or "map@10-l2", without
-    settings; ours: the names of our measures, which may be written in any case. Raises BadValue for a name whose
-    number would be another one here, saying which.
+    text: without settings, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or "map@10-l2".
+    ours: our measures' names.
+
+    Raises BadValue for a name that means another number in its tool, saying which.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -126,11 +127,10 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Settings and cut-off of ir-measures in our words, and whether only judged documents stay: condensed(...).
-
-    nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'), P(judged_only=True)@5 is
-    condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
-    """
+    """Return ir-measures' settings and cut-off in our terms, and True if unjudged documents leave (condensed)."""
+    # nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'),
+    # P(judged_only=True)@5 is
+    # condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
     ours = dict(settings)
     condensed = ours.pop("judged_only", False) is True
     if "dcg" in ours and name in ("nDCG", "DCG"):
@@ -144,11 +144,11 @@ def translated(
 
 
 def suggestion(text: str, ours: Iterable[str]) -> str | None:
-    """Our text of the measure that a name probably means, None where none is near."""
+    """Return our name of the measure that a mistyped name probably means, None if none is near."""
     match = _NUMBERED.fullmatch(text.strip())
     name = _folded(match[1] if match else text)
     names = {_folded(one): one for one in ours}
-    near = difflib.get_close_matches(name, [*names, *CUT, *WHOLE, *VALUE], n=1, cutoff=0.6)
+    near = nearest_names(name, [*names, *CUT, *WHOLE, *VALUE], 1)
     if not near:
         return None
     texts = [*_written(near[0], match[2] if match else None, names), *_written(near[0], None, names)]
@@ -156,7 +156,7 @@ def suggestion(text: str, ours: Iterable[str]) -> str | None:
 
 
 def with_setting(text: str, setting: str) -> str:
-    """Our text of a measure with a setting more: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
+    """Return the measure's text with a further setting: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
     match = re.fullmatch(r"(\w+)(?:\((.*)\))?(@\d+)?", text)
     assert match is not None  # the tables above hold nothing else
     inside = ", ".join(part for part in (match[2], setting) if part)
@@ -178,7 +178,6 @@ def _measure_of(text: str, ours: dict[str, str]) -> str | None:
 
 
 def _written(folded: str, number: str | None, ours: dict[str, str]) -> Iterator[str]:
-    """Our texts of a folded name with this number, or without one."""
     if number is None:
         if folded in ours or folded in WHOLE:
             yield ours.get(folded) or WHOLE[folded]

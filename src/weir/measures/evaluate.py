@@ -1,33 +1,33 @@
-"""From a run and judgments to scores: conventions, which queries count, and the join of run files with judgments.
+"""From a run and judgments to scores: conventions, counted queries, and the join of run files with judgments.
 
-Every judged query counts, and one that the run does not answer scores 0 and is reported as unanswered, unless
-conventions say otherwise. Queries of the run that nobody judged are ignored and counted.
+Every judged query counts: an unanswered one scores 0 and is reported, unless conventions say otherwise.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Queries
-from weir.core.intents import IntentQrels, joined, with_intents
-from weir.core.judged import Judged
+from weir.core.intents import IntentQrels
+from weir.core.judged import Judged, joined, with_intents
 from weir.core.order import Ties
 from weir.core.origin import Origin
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
-from weir.files.formats import holds_nuggets
+from weir.files.formats import head_of, holds_nuggets
 from weir.files.frames import qrels_from
 from weir.files.intents import intents_from, read_intents
-from weir.files.runs import join_run_file, read_qrels, read_run, run_name
+from weir.files.runs import join_run_file, read_qrels_counted, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 from weir.registry import changed_settings
@@ -56,21 +56,25 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+@named_arguments
 @dataclass(frozen=True)
 class Conventions:
-    """What decides a score besides the run, the judgments and the measure.
+    """The rules that decide a score besides run, judgments and measure; raises UnknownName for another word.
 
-    It prints as what differs from the default, such as `ties=expected, missing=answered-only`, or `default`, and
-    `parse_conventions` reads that. ties: trec, trec9, expected or bounds; missing: zero or answered-only, what
-    becomes of judged queries that the run does not answer; empty: zero or left-out, what becomes of queries
-    without a document of grade 1 or better; self_matches: keep or drop, documents with the identifier of their
-    query. Raises UnknownName for any other word.
+    Prints in the form that `parse_conventions` reads, such as `ties=expected, missing=answered-only`, or
+    `default`.
     """
 
-    ties: str = "trec"
-    missing: str = "zero"
-    empty: str = "zero"
-    self_matches: str = "keep"
+    ties: Literal["trec", "trec9", "expected", "bounds"] = "trec"
+    """Equal scores stand by identifier, compared as doubles or (trec9) as floats; or the exact mean over all their
+    orders; or trec with the worst and the best order.
+    """
+    missing: Literal["zero", "answered-only"] = "zero"
+    """Judged queries that a run does not answer score 0, or leave the mean."""
+    empty: Literal["zero", "left-out"] = "zero"
+    """Queries without a document of grade 1 or better score 0, or leave the mean."""
+    self_matches: Literal["keep", "drop"] = "keep"
+    """Documents with the identifier of their query stay, or leave the ranking (ArguAna, Quora)."""
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
@@ -84,16 +88,16 @@ class Conventions:
 
     @property
     def order(self) -> Ties:
-        """The rule by which a run is put in order (see core/order.py)."""
+        """The order of ties in which runs are read (core/order.py)."""
         return "trec9" if self.ties == "trec9" else "trec"
 
     @property
     def over_orders(self) -> bool:
-        """Whether ties are taken in all their orders, not in one."""
+        """True if scores cover all orders of ties."""
         return self.ties in ("expected", "bounds")
 
     def sentences(self) -> list[str]:
-        """What each convention that differs from the default means."""
+        """Return a sentence on each convention that differs from the default."""
         return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]
 
     def _changed(self) -> list[tuple[str, str]]:
@@ -105,11 +109,12 @@ DEFAULT = Conventions()
 
 @checked
 def parse_conventions(text: str) -> Conventions:
-    """The conventions that a text such as "ties=expected, missing=answered-only" names; "default" is all defaults.
+    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all
+    defaults.
 
-    Raises UnknownName for a word that does not exist, BadValue for a malformed text.
+    Raises UnknownName for an unknown word, BadValue for a malformed text.
     """
-    words: dict[str, str] = {}
+    words: dict[str, Any] = {}
     for part in [] if text.strip() == "default" else text.split(","):
         name, equals, word = (piece.strip() for piece in part.partition("="))
         if not equals or name in words:
@@ -128,15 +133,15 @@ _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 @checked
 def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Measures from themselves, their names or another library's measures, without repetition.
+    """Return the measures without repetition, given as values, names or another library's measures.
 
-    Raises UnknownName, and BadValue where none is named.
+    Raises UnknownName, and BadValue for an empty list.
     """
     return tuple(dict.fromkeys(named_measures(measures).values()))
 
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
-    """Measures by the names by which they are wanted; raises as `measures_of`."""
+    """Return {name as given: measure}; raises as `measures_of`."""
     alone = isinstance(measures, (str, Measure)) or not isinstance(
         measures, Iterable
     )  # such as one of ir-measures
@@ -157,10 +162,14 @@ def score_run(
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
-    """Score a run against judgments: one value for each measure and judged query.
+    """Return the scores of a run: one value for each measure and judged query.
 
-    conventions: what ties, missing and empty queries and self-matches do; a run that was read with ties="trec9"
-    stays in that order. Raises BadValue where the judgments are empty, UnknownName for an unknown measure.
+    qrels: the judgments.
+    run: a run read with ties="trec9" stays in that order.
+    measures: values or names.
+    conventions: rules for ties, missing and empty queries and self-matches.
+
+    Raises BadValue for empty judgments, UnknownName for an unknown measure.
     """
     if run.ties == "trec9" and conventions.ties == "trec":
         conventions = replace(conventions, ties="trec9")
@@ -168,9 +177,9 @@ def score_run(
 
 
 def ranked_by(run: Run, conventions: Conventions) -> Run:
-    """The run without self-matches where they are to be dropped, and in the order that the conventions ask for.
+    """Return the run in the order of the conventions, without self-matches if these are dropped.
 
-    Raises BadValue for a run that was read without the identifiers of all its documents, if they matter.
+    Raises BadValue if that needs document ids that were not read.
     """
     if conventions.self_matches == "drop":
         run = run.without_self()
@@ -183,10 +192,9 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Apply measures to a join, whose order and self-matches are settled already.
+    """Return the scores of a join, including the range over orders of tied documents.
 
-    Which queries could score otherwise by the order of tied documents is always found out. Raises BadValue where
-    no query counts, and where a measure's mean or extremes over orders of ties are asked for and not known.
+    Raises BadValue if no query counts, or if the mean or range over orders is asked for and unknown.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
@@ -238,12 +246,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
 
 
 def check_shared_queries(judged: Judged, path: Path | None = None) -> None:
-    """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
-
-    path: of the run, where it is a file.
-
-    For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
-    """
+    """Raise BadValue if no query of the run is judged; `path` names the run's file in messages."""
     if len(judged) and judged.ignored and not judged.answered.any():
         where = "" if path is None else f"{path}: "
         raise BadValue(
@@ -260,9 +263,9 @@ T = TypeVar("T")
 def each_file(
     runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
 ) -> tuple[dict[Path, T], list[str]]:
-    """(what is made of each run file, a sentence on each that is no ranking of these judgments).
+    """Return {file: result of `score`}, and a sentence on each file that is no ranking of these judgments.
 
-    Raises what `score` raises where fewer than `least` files are left.
+    Raises the first error of `score` if fewer than `least` files are left.
     """
     scored: dict[Path, T] = {}
     refused: list[WeirError] = []
@@ -277,20 +280,22 @@ def each_file(
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
-    """What run files are called: as `run_name` says, or by their paths where two files are called the same."""
+    """Return the names of run files by `run_name`, or the paths of files with equal names."""
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
 def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQrels:
-    """The judgments in a file, of intents where a measure needs them or it is a nugget bank; Qrels stay as they are.
+    """Return judgments from a file or object: of intents if a measure needs them or the file is a nugget
+    bank.
 
-    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`, BadValue
-    for Qrels where intents are needed.
+    Raises FormatError as `read_qrels` and `read_intents`, BadValue for Qrels if intents are needed.
     """
     if not isinstance(qrels, Path):
         return intents_from(qrels) if any(m.by_intent for m in measures) else qrels_from(qrels)
-    by_intent = any(m.by_intent for m in measures) or holds_nuggets(qrels)
-    return read_intents(qrels) if by_intent else read_qrels(qrels)
+    if any(m.by_intent for m in measures):
+        return read_intents(qrels)
+    head = head_of(qrels)
+    return read_intents(qrels) if holds_nuggets(qrels, head) else read_qrels_counted(qrels, head)[0]
 
 
 def join_run(
@@ -299,11 +304,13 @@ def join_run(
     conventions: Conventions = DEFAULT,
     queries: Queries | None = None,
 ) -> Judged:
-    """Join a run file with judgments of either kind; a file is held whole only where documents have to leave it.
+    """Return a run file joined with judgments of documents or intents; in memory only if documents must be
+    removed.
 
-    queries: of the collection, where it says what may be ranked for them; self-matches leave by convention.
-    Raises FormatError and BadRanking as `join_run_file`, FormatError for a file without any ranking, and BadValue for
-    one that answers none of the judged queries.
+    queries: of the collection, if it restricts the documents that may be ranked.
+
+    Raises FormatError and BadRanking as `join_run_file`, FormatError without a ranking, BadValue if no judged
+    query is answered.
     """
     metadata = None if queries is None else queries.metadata
     restricted = metadata is not None and (metadata.lists() or metadata.filter is not None)
@@ -323,8 +330,9 @@ def join_run(
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """The short names, or the long ones where short ones repeat; raises BadValue where those repeat too."""
-    names = list(short) if len(set(short)) == len(short) else list(long)
+    """Return the short names, but the long ones of equal short names; raises BadValue if two are still equal."""
+    times = Counter(short)
+    names = [one if times[one] == 1 else whole for one, whole in zip(short, long, strict=True)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BadValue(f"two of the systems are named '{twice}'; a comparison needs different ones")

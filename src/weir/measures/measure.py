@@ -1,4 +1,4 @@
-"""A measure is a value: it prints, parses back, compares, and is a pure function of the join."""
+"""Measures as values: they print, parse back and compare, and are pure functions of the join."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from weir.registry import Registry
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
-    """The condensed join: without documents that nobody judged, those with a grade below 0 among them.
+    """Return the condensed join: unjudged documents and grades below 0 leave, others move up; the ideal
+    ranking stays.
 
-    The others close up, so that ranks count judged documents only. The ideal ranking stays as it is. grade: of its
-    rows, where those of the join are no grades.
+    grade: grades of the join's rows, if its own column holds something else.
     """
     judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]
@@ -53,7 +53,7 @@ def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
 Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]
 Values: TypeAlias = Literal["unit", "any", "logarithm"]
-Judgments: TypeAlias = Literal["documents", "whole grades", "presence", "intents"]
+Judgments: TypeAlias = Literal["documents", "whole grades", "presence", "intents", "rules"]
 Better: TypeAlias = Literal["more", "less", "neither"]
 Form: TypeAlias = Callable[[str], str]
 
@@ -63,40 +63,42 @@ _LONGEST = 200  # characters of a measure's text: nothing within them can exhaus
 
 @dataclass(frozen=True)
 class Definition:
-    """What a measure is: its function, whether it needs a cut-off, and what its values and settings may be.
-
-    values: "unit" within 0..1, which is asserted; "logarithm" of what is averaged, so that the mean over queries
-    is geometric; of: the judgments it needs: of documents, with grades of any kind or whole ones (fractions have no
-    meaning to it and are refused) or only their presence (it asks whether a document was judged), or for each intent
-    of a query; forms: for a setting that is a text beyond its choices, what checks it and writes it in one way;
-    better: whether more of it is better, or less, or neither, as of a number of documents.
-    """
+    """A registered measure: its function and rules for cut-off, values, settings and judgments."""
 
     name: str
     function: Callable[..., Float64]
     cutoff: Cutoff
     values: Values
+    """"unit": within 0..1, which is asserted; "logarithm": the mean over queries is geometric."""
     choices: tuple[tuple[str, tuple[Setting, ...]], ...]
+    """Allowed values by setting."""
     within: tuple[tuple[str, tuple[float, float]], ...] = ()
+    """Smallest and largest value by setting."""
     forms: tuple[tuple[str, Form], ...] = ()
+    """For a text setting with more than its choices: a function that checks and normalises it."""
     of: Judgments = "documents"
+    """Judgments it needs: of documents, with any grades, whole grades only or presence only; or of intents."""
     better: Better = "more"
+    never: bool = False
+    """A value above 0 of one query is a failure: no mean makes up for it."""
 
     @property
     def bounded(self) -> bool:
-        """Whether its values lie within 0..1."""
+        """True if its values lie within 0..1."""
         return self.values == "unit"
 
     @property
     def summary(self) -> str:
-        """The first sentence of its documentation."""
+        """First line of the function's docstring."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
     @property
     def takes(self) -> str:
-        """What it makes of grades with fractions, in words."""
+        """A sentence on how it treats fractional grades."""
         if self.of == "whole grades":
             return "Grades with fractions are refused."
+        if self.of == "rules":
+            return "Grades do not count, only the rules of documents that stand beside the judgments."
         if self.of == "presence":
             return "Grades do not count, only whether a document was judged."
         if "rel" in self.defaults():
@@ -104,11 +106,11 @@ class Definition:
         return "Grades with fractions count as they are."
 
     def defaults(self) -> dict[str, Setting]:
-        """Its settings and their default values."""
+        """Return {setting: default value}."""
         return {p.name: p.default for p in self._parameters()}
 
     def fractional(self) -> set[str]:
-        """Its settings that may be fractions although their default is a whole number."""
+        """Return the settings that may be fractions although their default is an integer."""
         return {p.name for p in self._parameters() if p.annotation in ("float", float)}
 
     def _parameters(self) -> list[inspect.Parameter]:
@@ -130,24 +132,31 @@ def measure(
     within: Mapping[str, tuple[float, float] | Form] | None = None,
     of: Judgments = "documents",
     better: Better = "more",
+    never: bool = False,
 ) -> Callable[[Callable[..., Float64]], Measure]:
     """Register the decorated function of a `Judged` as a measure.
 
-    Its keyword parameter `k` is the cut-off; its other keyword parameters are the measure's settings,
-    whose type is that of their default; `choices` lists the allowed values of a setting, `within` gives
-    the smallest and the largest of one that is a number, and for a text beyond the choices what checks it.
-    values, of, better: as in Definition.
+    name: its name in texts and results.
+    cutoff: "required" or "optional", passed as `k`.
+    values: "unit" (within 0..1), "any" or "logarithm" (geometric mean).
+    choices: allowed values by setting. Settings are the other keyword parameters, typed as their default.
+    within: by setting its smallest and largest number, or a function that checks and normalises a text.
+    of: judgments it needs: "documents", "whole grades", "presence", "intents", or "rules" of a file beside them.
+    better: "more", "less" or "neither".
+    never: a value above 0 of one query is a failure, by which a gate fails.
     """
 
-    def register(function: Callable[..., Float64]) -> Measure:
+    def add_measure(function: Callable[..., Float64]) -> Measure:
         rules = (within or {}).items()
         ranges = tuple((key, rule) for key, rule in rules if isinstance(rule, tuple))
         forms = tuple((key, rule) for key, rule in rules if not isinstance(rule, tuple))
         listed = tuple((choices or {}).items())
-        MEASURES.add(name, Definition(name, function, cutoff, values, listed, ranges, forms, of, better))
+        MEASURES.add(
+            name, Definition(name, function, cutoff, values, listed, ranges, forms, of, better, never)
+        )
         return Measure(name)
 
-    return register
+    return add_measure
 
 
 @checked_fields
@@ -155,15 +164,15 @@ def measure(
 class Measure:
     """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
 
-    `nDCG @ 10` cuts it, `nDCG(gain="exp")` sets it; it prints as what `parse_measure` reads, and equal measures are
-    one key of a dict. settings: only those that differ from the default, sorted by name; condensed: whether
-    unjudged documents leave the ranking first, printed as condensed(nDCG@10).
+    Hashable; prints in the form that `parse_measure` reads. `nDCG @ 10` cuts it, `nDCG(gain="exp")` sets it.
     """
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
+    """Only those that differ from the default, sorted by name."""
     cutoff: int | None = None
     condensed: bool = False
+    """True if unjudged documents leave the ranking first; printed as condensed(nDCG@10)."""
 
     def __str__(self) -> str:
         return self._text
@@ -178,15 +187,15 @@ class Measure:
 
     @checked
     def __matmul__(self, cutoff: int) -> Measure:
-        """The same measure cut at this rank; raises BadValue for what is no whole number from 1."""
+        """Return the measure cut at this rank; raises BadValue for a cut-off below 1."""
         if cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
 
     def __call__(self, **settings: Setting) -> Measure:
-        """The same measure with these settings, by the names that `weir list measures` lists.
+        """Return the measure with these settings, by the names that `weir list measures` lists.
 
-        Raises UnknownName for a setting that it does not have, BadValue for a value out of its range.
+        Raises UnknownName for an unknown setting, BadValue for a value out of range.
         """
         definition = self.definition
         defaults = definition.defaults()
@@ -199,28 +208,28 @@ class Measure:
 
     @property
     def geometric(self) -> bool:
-        """Whether its values are logarithms, so that its mean over queries is the exponential of theirs."""
+        """True if its values are logarithms, so that its mean over queries is geometric."""
         return self.definition.values == "logarithm"
 
     @property
     def by_intent(self) -> bool:
-        """Whether it needs judgments for each intent of a query."""
+        """True if it needs judgments of intents."""
         return self.definition.of == "intents"
 
     @property
     def definition(self) -> Definition:
-        """What is registered under its name; raises UnknownName."""
+        """The definition registered under its name; raises UnknownName."""
         return _definition(self.name)
 
     def per_query(self, judged: Judged) -> Float64:
-        """The value for each judged query, float64[Q].
+        """Return the value of each judged query, float64[queries].
 
-        Raises BadValue where a cut-off is needed and missing, or judgments for each intent, or whole grades.
+        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing.
         """
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """As `per_query`, for whoever passes the values to `asserted`, or all values at once to `all_within_unit`."""
+        """Return the values of `per_query`, without the check of `asserted`."""
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
@@ -236,30 +245,36 @@ class Measure:
         return definition.function(join, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
-        """The values, which must lie within 0..1 where the measure says so; raises WeirError otherwise."""
+        """Return the values; raises WeirError if they must lie within 0..1 and do not."""
         if self.definition.bounded and not all_within_unit(values):
-            raise WeirError(f"{self} lies outside 0..1: an error in Weir, please report it")
+            raise WeirError(
+                f'{self} lies outside 0..1: an error of the measure, or it is registered with values="any"'
+            )
         return values
 
 
 @checked
 def condensed(measure: Measure) -> Measure:
-    """The measure on condensed lists: documents without a judgment leave the ranking first, others move up.
+    """Return the measure on condensed lists: unjudged documents leave the ranking first, others move up.
+
+    measure: the measure; condensed(nDCG@10) cuts the condensed list at 10.
 
     A grade below 0 means "pooled, not judged", as in trec_eval, and leaves too; the ideal ranking stays.
-    condensed(nDCG@10) cuts the condensed list at 10. Source: Sakai 2007; trec_eval's option -J.
     """
+    # Sakai 2007; trec_eval's option -J.
     return replace(measure, condensed=True)
 
 
 @checked
 @lru_cache(maxsize=_KEPT_TEXTS)
 def parse_measure(text: str) -> Measure:
-    """The measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
+    """Return the measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
 
-    The names of other tools are read too, in any case: "ndcg_cut_10", "MRR@10", "recall_100", "ndcg_at_10" (see
-    docs/measures.md). Raises UnknownName for a measure or setting that does not exist, BadValue for a malformed text
-    and for a name that stands for another number elsewhere.
+    text: a measure's name, or another tool's in any case: "ndcg_cut_10", "MRR@10", "recall_100" (see
+        docs/measures.md).
+
+    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax and for a name that means another
+    number in its tool.
     """
     text = text.strip()
     if len(text) > _LONGEST:
@@ -287,7 +302,7 @@ def parse_measure(text: str) -> Measure:
     cutoff = None if cut is None else int(cut)
     if name not in MEASURES:
         here = suggestion(f"{name}@{cutoff}" if cutoff else name, MEASURES.names())
-        raise UnknownName("measure", name, MEASURES.names(), here)
+        raise UnknownName("measure", name, MEASURES.names(), here, listed_by="weir list measures")
     parsed = Measure(name)(**settings)  # type: ignore[arg-type]  # what is no setting is refused there
     parsed = parsed if cutoff is None else parsed @ cutoff
     if cutoff is None and MEASURES.get(name).cutoff == "required":
@@ -297,12 +312,16 @@ def parse_measure(text: str) -> Measure:
 
 def _malformed(text: str) -> BadValue:
     several = "," in re.sub(r"\([^()]*\)", "", text[:_LONGEST])
-    example = "nDCG@10, each by itself: -m nDCG@10 -m RR" if several else "nDCG@10 or nDCG(gain='exp')@10"
+    example = (
+        "nDCG@10, each by itself: `measures=['nDCG@10', 'RR']`"
+        if several
+        else "nDCG@10 or nDCG(gain='exp')@10"
+    )
     return BadValue(f"'{text[:_LONGEST]}' is not a measure; expected such as {example}")
 
 
 def canonical_name(text: str) -> str:
-    """The name that the measure of a text prints; raises as `parse_measure`."""
+    """Return the printed name of the measure in a text; raises as `parse_measure`."""
     return str(parse_measure(text))
 
 
@@ -310,9 +329,9 @@ MEASURE_NAME.register(canonical_name)
 
 
 def direction(name: str) -> int:
-    """Which values of the measure of a name are better: 1 larger ones, -1 smaller ones, 0 neither.
+    """Return 1 if larger values of the named measure are better, -1 if smaller ones are, 0 if neither.
 
-    1 for a name that is none of a measure here, such as that of a measure of somebody else's results.
+    1 for an unknown name, such as another tool's measure.
     """
     try:
         return {"more": 1, "less": -1, "neither": 0}[MEASURES.get(parse_measure(name).name).better]
@@ -321,25 +340,33 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """The best of some means by the measure of a name; NaN where it has no direction, and for no mean."""
+    """Return the best of some means of the named measure; NaN if it has no direction or there is no mean."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:
-    """The names of measures that a comparison looks at unasked: those with a direction, else all."""
+    """Return the measures that a comparison uses by default: those with a direction, else all."""
     names = list(dict.fromkeys(measures))
     return [name for name in names if direction(name)] or names
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """A sentence on the measures among these names that have no direction, if there are any."""
+    """Return a sentence on the measures without a direction, if there are any."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
+def is_never(name: str) -> bool:
+    """Return True if a value above 0 of one query is a failure; False for an unknown name."""
+    try:
+        return MEASURES.get(parse_measure(name).name).never
+    except WeirError:
+        return False
+
+
 def within_unit(name: str) -> bool:
-    """Whether a name is that of a measure whose values lie within 0..1."""
+    """Return True if the named measure's values lie within 0..1; False for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).bounded
     except WeirError:
@@ -347,7 +374,6 @@ def within_unit(name: str) -> bool:
 
 
 def _settings(inside: str | None) -> dict[str, object] | None:
-    """The settings of a text such as "(gain='exp', rel=2)"; None where it is malformed."""
     try:
         call = syntax_tree(f"f{inside or '()'}")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
@@ -387,7 +413,7 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
 
 
 def all_within_unit(values: Float64) -> bool:
-    """Whether values lie within 0..1, as far as they are defined."""
+    """Return True if all values that are not NaN lie within 0..1, up to rounding."""
     # NaN is passed over. Sums of rounded quotients may end a few units in the last place above 1.
     return not values.size or not (
         np.fmin.reduce(values, axis=None) < 0 or np.fmax.reduce(values, axis=None) > 1 + 1e-12
@@ -395,7 +421,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Without unjudged documents, where the measure looks at documents and where it looks at intents."""
+    """Return the join, and that of its intents, without unjudged documents."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

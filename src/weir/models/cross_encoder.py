@@ -1,4 +1,4 @@
-"""Cross-encoders: a query and a document read together, one score for the pair."""
+"""Cross-encoders: models that read a query and a document together and score the pair."""
 
 from __future__ import annotations
 
@@ -36,24 +36,27 @@ HEADS = {
     "electra": ("classifier.dense", "gelu", "classifier.out_proj"),
     "distilbert": ("pre_classifier", "relu", "classifier"),
 }
-"""What stands behind the first token's state: a layer, its activation, and the layer that gives the score."""
+"""The head over the first token's state: a layer, its activation, and the layer of the score."""
 
 
 @dataclass(frozen=True)
 class CrossEncoder:
-    """How pairs of texts become scores: a checkpoint for sequence classification, and how to compute.
+    """A checkpoint for sequence classification that scores pairs of texts, with settings that override its own.
 
-    max_length: tokens of a pair at most, of which the longer text loses first, None leaves it to the checkpoint;
-    model, dtype, engine, batch_tokens: see Encoder. A score is the model's own number before any activation, so
-    that no two become equal by rounding; of a model with two classes it is the second's less the first's. Raises
-    BadValue for settings out of range.
+    A score is the output before any activation, of two classes their difference. Raises BadValue for settings out of
+    range.
     """
 
     model: str = "minilm-cross"
+    """A name of `weir list models`, a hub name, or a folder."""
     max_length: int | None = None
+    """Tokens of a pair at most, cut from the longer text first; None leaves it to the checkpoint."""
     dtype: str = "fp32"
+    """Least precision to compute in: fp32, bf16, fp16 or int8."""
     engine: str = "auto"
+    """openvino, torch or transformers; auto follows a fixed rule, see weir.models.engine."""
     batch_tokens: int = 0
+    """Tokens of a batch; 0 suits the device."""
 
     def __post_init__(self) -> None:
         check_model(self.model, "cross", "which does not score pairs of texts")
@@ -62,11 +65,9 @@ class CrossEncoder:
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a re-ranker that takes these settings prints them."""
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides a score, and what computes it on a device; reads and raises as `Encoder.describe`."""
         checkpoint = self.checkpoint()
         return {
             "encoding": algorithm("encoding"),
@@ -79,11 +80,10 @@ class CrossEncoder:
         } | checkpoint.graph_name
 
     def fetch(self) -> None:
-        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint's files; raises BadValue for one that does not score pairs."""
+        """Return the checkpoint's settings; raises BadValue unless it scores pairs."""
         checkpoint = open_checkpoint(self.model)
         unknown = checkpoint.graph is not None and not checkpoint.trained
         if not unknown and not checkpoint.trained.endswith("ForSequenceClassification"):
@@ -92,7 +92,6 @@ class CrossEncoder:
         return checkpoint
 
     def load(self, device: str = "auto") -> LoadedCross:
-        """The model in memory on a device; downloads what is not here, and raises, as `Encoder.load`."""
         self.fetch()
         checkpoint = self.checkpoint()
         declared = self._declared(checkpoint, device)
@@ -113,7 +112,7 @@ class CrossEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedCross:
-    """A cross-encoder in memory."""
+    """A cross-encoder whose checkpoint is loaded on a device."""
 
     encoder: CrossEncoder
     place: ComputePlace
@@ -123,19 +122,13 @@ class LoadedCross:
 
     @property
     def device(self) -> str:
-        """Where it computes."""
         return self.place.device
 
     @property
-    def alone(self) -> bool:
-        """Whether a pair's score is the same bits whatever else is scored with it."""
-        return self.engine.alone
+    def batch_independent(self) -> bool:
+        return self.engine.batch_independent
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """The scores of a stream of (query, document), some thousand at a time and in order, in bounded memory.
-
-        done: called with the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
-        """
         plan = BatchPlan(self.batch_tokens, padded=self.engine.padded)
 
         gather = gather_rows(self.engine.array)
@@ -146,8 +139,7 @@ class LoadedCross:
             yield outputs[:, 0] if classes == 1 else outputs[:, 1] - outputs[:, 0]
 
 
-def class_head(checkpoint: Checkpoint) -> ClassHead:
-    """The head of a checkpoint for sequence classification; raises StoreError where its weights are not there."""
+def _class_head(checkpoint: Checkpoint) -> ClassHead:
     hidden, activation, last = HEADS[checkpoint.architecture]
     state = read_state(checkpoint.folder)
     missing = [f"{name}.{kind}" for name in (hidden, last) for kind in ("weight", "bias")
@@ -163,7 +155,6 @@ def class_head(checkpoint: Checkpoint) -> ClassHead:
 
 
 def _engine(checkpoint: Checkpoint, declared: Declared) -> Engine:
-    """The engine with the head: Weir's own, or that of transformers' own class."""
     if declared.engine == "transformers" or checkpoint.graph is not None:
         return build(checkpoint, declared, OwnHead("classes"), segments=True)
     if checkpoint.architecture not in HEADS:
@@ -171,7 +162,7 @@ def _engine(checkpoint: Checkpoint, declared: Declared) -> Engine:
             f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
         )
     try:
-        return build(checkpoint, declared, class_head(checkpoint), segments=True)
+        return build(checkpoint, declared, _class_head(checkpoint), segments=True)
     except StoreError as error:
         refuse_own_code(checkpoint, str(error))
         raise

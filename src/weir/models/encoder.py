@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
-from weir.argument_types import checked
+from weir.algorithms import algorithm
+from weir.argument_types import checked, shown_value
 from weir.core.strings import Float32, Int64, Strings
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning, user_level
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     POOLINGS,
     STATIC,
     Checkpoint,
-    EncoderRecipe,
+    ModelCard,
     check_least,
     check_model,
-    fetch_encoder,
+    fetch,
+    find_card,
+    fingerprint,
     model_arguments,
-    resolve,
+    open_checkpoint,
+    text_limit,
+    without_prompts_note,
 )
 from weir.models.engine import (
     Declared,
@@ -37,29 +43,147 @@ from weir.models.heads import VectorHead, read_layer
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
 
-# ----------
-# Dense encoders: texts to float32 vectors.
-
-
 Kind: TypeAlias = Literal["query", "document"]
 Progress: TypeAlias = Callable[[int, int], None]
 
 SIMILARITIES = ("dot", "cosine")
 BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
-"""Tokens of a batch: on a processor what its caches hold, on a GPU what keeps it busy."""
+"""Tokens of a batch: as many as a processor's caches hold, and enough to keep a GPU busy."""
+
+T = TypeVar("T")
+
+# ----------
+# Recipes of encoders: their own settings come first, then the checkpoint's files, then the card.
+
+
+GENERAL = "Given a web search query, retrieve relevant passages that answer the query"
+"""Default instruction of models that follow instructions: the one they use for MS MARCO (Wang et al. 2024)."""
+TASK = "{task}"
+"""Placeholder of the instruction in a prompt; as the instruction itself, it is filled by each query's own."""
+KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage", "document_prompt"))
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderRecipe:
+    """The resolved settings of an encoder, before anything is loaded."""
+
+    model: str
+    document: Checkpoint
+    query: Checkpoint
+    """Usually the same checkpoint as `document`."""
+    pooling: str
+    similarity: str
+    normalise: bool
+    query_prompt: str
+    document_prompt: str
+    max_query: int
+    max_document: int
+    notes: tuple[str, ...]
+    """Warnings for the user about prompts."""
+
+    def describe(self) -> dict[str, object]:
+        about: dict[str, object] = {
+            "encoding": algorithm("encoding"),
+            "revision": fingerprint(self.document),
+            "architecture": self.document.architecture,
+            "pooling": self.pooling,
+            "behind pooling": [f"{h.kind} {h.activation}".strip() for h in self.document.heads],
+            "similarity": self.similarity,
+            "normalised": self.normalise,
+            "query": self.query_prompt + "{text}",
+            "document": self.document_prompt + "{text}",
+            "max_query": self.max_query,
+            "max_length": self.max_document,
+        }
+        about |= self.document.graph_name
+        if self.query is not self.document:
+            about["query revision"] = fingerprint(self.query)
+        return about
+
+
+def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
+    """Return an encoder's settings: its own, else its checkpoint's, else its card's.
+
+    collection: a checkpoint may declare prompts under this name.
+    instruction: replaces {task} in prompts.
+
+    Raises BadValue for undeclared pooling and a length beyond the architecture's; DownloadError or StoreError
+    for a missing or damaged checkpoint.
+    """
+    card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
+    document = open_checkpoint(encoder.model)
+    query = open_checkpoint(card.query_hub) if card.query_hub else document
+    pooling = _first(encoder.pooling, document.pooling, card.pooling)
+    if pooling is None:
+        raise BadValue(
+            f"nothing says how '{encoder.model}' pools; give pooling='mean', 'cls', 'last' or 'max'"
+        )
+    similarity = _first(encoder.similarity, document.similarity, card.similarity)
+    similarity = similarity or ("cosine" if document.normalise else "dot")
+    own_prompts = _of_collection(document.prompts, collection)
+    prompts = []
+    for name in ("query_prompt", "document_prompt"):
+        by_files = _first(own_prompts.get(name), getattr(document, name), getattr(card, name))
+        prompts.append(filled_prompt(_first(getattr(encoder, name), by_files) or "", instruction))
+    query_prompt, document_prompt = prompts
+    declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
+    own_query = _first(encoder.max_query, encoder.max_length)
+    notes = []
+    if declared and not (query_prompt or document_prompt):
+        texts = ", ".join(sorted({repr(p) for p in declared}))
+        notes = [
+            f"'{encoder.model}' declares prompts ({texts}) and none is used; its scores may be lower than published"
+        ]
+    elif not declared and encoder.query_prompt is None and encoder.document_prompt is None:
+        notes = [note for note in [without_prompts_note(encoder.model)] if note]
+    return EncoderRecipe(
+        model=encoder.model,
+        document=document,
+        query=query,
+        pooling=pooling,
+        similarity=similarity,
+        normalise=similarity == "cosine" or document.normalise,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+        max_query=text_limit(encoder.model, query, own_query, card.max_query or query.limit),
+        max_document=text_limit(
+            encoder.model, document, encoder.max_length, card.max_document or document.limit
+        ),
+        notes=tuple(notes),
+    )
+
+
+def filled_prompt(prompt: str, instruction: str) -> str:
+    """Return a prompt in which the instruction, or GENERAL, replaces {task}."""
+    return prompt.replace(TASK, instruction or GENERAL)
+
+
+def _of_collection(prompts: Mapping[str, str], collection: str) -> dict[str, str]:
+    by_kind: dict[str, str] = {}
+    target = _plain(collection)
+    for name, prompt in prompts.items() if target else ():
+        for ending, kind in (("", "query_prompt"), *KINDS):
+            if _plain(name) in (target + ending, target + "retrieval" + ending):
+                by_kind[kind] = prompt
+    return by_kind
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def _first(*values: T | None) -> T | None:
+    return next((v for v in values if v is not None), None)
+
+
+# ----------
+# Dense encoders: texts to float32 vectors.
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """How texts become vectors: a checkpoint, and whatever should differ from what it and its card say.
+    """A checkpoint that turns texts into vectors, with settings of `weir.Dense`; None keeps the checkpoint's own.
 
-    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or max,
-    or own where an ONNX graph gives one vector for each text;
-    similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a text, ""
-    for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
-    query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
-    compute in; vectors are float32 always. engine: auto takes one by a fixed rule, see weir.models.engine; or
-    openvino, torch, transformers. batch_tokens: 0 takes what suits the device.
     Raises BadValue for settings out of range.
     """
 
@@ -87,30 +211,30 @@ class Encoder:
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a system that takes these settings prints them."""
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides the vectors, and under "engine" what computes them on a device, None where it is not installed.
+        """Return everything that decides the vectors, and the "engine", None if it is not installed.
 
-        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
+        Only the checkpoint's files are read. Raises DownloadError if it is missing.
         """
-        recipe = resolve(self)
-        return recipe.describe() | {"dtype": self.dtype, "engine": self.declared(recipe, device).label}
+        return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
-    def declared(self, recipe: EncoderRecipe, device: str = "auto") -> Declared:
-        """The engine that encodes on a device."""
-        return declare(recipe.document, self.engine, self.dtype, device)
+    def declared(self, device: str = "auto") -> Declared:
+        """Return the engine chosen for a device."""
+        return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
-        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
-        fetch_encoder(self.model)
+        card = find_card(self.model)
+        for model in (self.model, "" if card is None else card.query_hub):
+            if model:
+                fetch(model)
 
     def adapted_to(self, collection: str, instruction: str) -> Encoder:
-        """The encoder with the prompts it uses on a collection: those declared for it, {task} in them filled in.
+        """Return the encoder with its prompts for a collection; raises DownloadError if the checkpoint is
+        missing.
 
-        collection: its name; instruction: what to look for there, "" where nothing says so. Raises DownloadError where
-        the checkpoint is not here.
+        instruction: replaces {task} in prompts, "" for none.
         """
         default, adapted = resolve(self), resolve(self, collection, instruction)
         prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
@@ -119,16 +243,16 @@ class Encoder:
         )
 
     def load(self, device: str = "auto") -> Loaded:
-        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
+        """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), downloaded if needed.
 
-        Warns when the checkpoint declares prompts and none is used. Raises DownloadError, StoreError or
-        BadValue for a checkpoint that is not here, damaged, or of a kind Weir cannot use.
+        Warns if it declares prompts and none is used. Raises DownloadError, StoreError for damage, BadValue
+        for an unsupported one.
         """
         self.fetch()
         recipe = resolve(self)
         for note in recipe.notes:
             warnings.warn(note, stacklevel=2)
-        declared = self.declared(recipe, device)
+        declared = self.declared(device)
         document = _part(recipe, recipe.document, recipe.max_document, declared)
         same = recipe.query is recipe.document
         query = document if same else _part(recipe, recipe.query, recipe.max_query, declared)
@@ -140,7 +264,7 @@ class Encoder:
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
-    """What encodes one kind of text."""
+    """The engine and tokenizer for queries or documents."""
 
     engine: Engine
     tokenizer: ModelTokenizer
@@ -148,7 +272,7 @@ class TextEncoder:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """An encoder in memory; `encode` is all it does."""
+    """A text encoder whose checkpoint is loaded on a device."""
 
     encoder: Encoder
     recipe: EncoderRecipe
@@ -160,9 +284,9 @@ class Loaded:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """One vector for each text, in their order: float32[N, d], of length 1 where similarity is cosine.
+        """Return one vector for each text, float32[texts, d], of length 1 for cosine.
 
-        Raises BadValue for a vector that is not finite and for a text that does not fit into memory.
+        Raises BadValue for a vector that is not finite and a text that does not fit into memory.
         """
         total = len(texts)
         done = None if progress is None else lambda count: progress(min(count, total), total)
@@ -172,9 +296,9 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """The vectors of a stream of texts, some thousand at a time and in order, in bounded memory.
+        """Yield the vectors of texts in order, in bounded memory; raises as `encode`.
 
-        done: called with the number of texts finished so far. Raises as `encode` does.
+        done: called with the number of texts finished.
         """
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
@@ -193,7 +317,7 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """(tokens of each document if none were cut, its prompt's among them; characters of it that are read)."""
+        """Return each document's tokens without truncation, prompt included, and its characters before truncation."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -210,65 +334,67 @@ def _part(recipe: EncoderRecipe, checkpoint: Checkpoint, limit: int, declared: D
 
 
 EncodeFunction: TypeAlias = Callable[[list[str]], object]
-"""Texts to an array of vectors [n, d]."""
+"""Maps texts to an array of vectors [n, d]."""
 
 
 @runtime_checkable
 class TextsEncoder(Protocol):
-    """An object that encodes texts."""
+    """An object that turns texts into vectors, with the same method for queries and documents."""
 
     def encode(self, texts: list[str]) -> object:
-        """An array of vectors [n, d]."""
+        """Return an array of vectors [n, d]."""
         ...
 
 
 @runtime_checkable
 class QueryDocumentEncoder(Protocol):
-    """An object that encodes queries and documents each in its own way, as with prompts of their own."""
+    """An object with separate methods for encoding queries and documents."""
 
     def encode_query(self, texts: list[str]) -> object:
-        """Vectors of queries [n, d]."""
+        """Return the vectors of queries, [queries, d]."""
         ...
 
     def encode_document(self, texts: list[str]) -> object:
-        """Vectors of documents [n, d]."""
+        """Return the vectors of documents, [documents, d]."""
         ...
 
 
 @runtime_checkable
 class BeirEncoder(Protocol):
-    """A model of BEIR's dense search."""
+    """A dense model with the methods that BEIR's evaluation calls."""
 
     def encode_queries(self, queries: list[str]) -> object:
-        """Vectors of queries [n, d]."""
+        """Return the vectors of queries, [queries, d]."""
         ...
 
     def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
-        """Vectors of documents [n, d]; of each a title and a text."""
+        """Return vectors of documents [n, d], each given as a title and a text."""
         ...
 
 
 @runtime_checkable
 class DeclaredSimilarity(Protocol):
-    """A model that says how its vectors are compared, as sentence-transformers' do."""
+    """A model that declares its similarity, as in sentence-transformers."""
 
     @property
     def similarity_fn_name(self) -> str | None:
-        """cosine, dot, ..."""
+        """The similarity that the model was trained for, such as "cosine" or "dot"; None if unknown."""
         ...
 
 
 @dataclass(frozen=True)
 class ObjectEncoder:
-    """An object in memory that turns texts into vectors.
-
-    query, document: what encodes each kind of text; similarity: cosine (vectors are brought to length 1) or dot.
-    """
+    """An encoder that calls a Python object of the user."""
 
     query: EncodeFunction
     document: EncodeFunction
     identity: Identity
     similarity: str = "cosine"
+    """"dot", or "cosine", which scales vectors to length 1."""
+    assumed: bool = False
+    """True if neither user nor object named a similarity."""
+    separator: str = " "
+    """Between title and text; TITLE_END where the object takes them apart."""
     adapter: ClassVar[str] = "weir.encoder"
 
     def __str__(self) -> str:
@@ -279,35 +405,37 @@ class ObjectEncoder:
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a system prints it: by its name without quotes, which names nothing that could be loaded."""
         return [self], {}
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Its name and version, or a session; the device is its own affair."""
         return {"object": "encoder", "similarity": self.similarity, **self.identity.describe()}
 
     def fetch(self) -> None:
-        """Nothing: it is here."""
+        """Do nothing, since the object is in memory already."""
 
     def adapted_to(self, collection: str, instruction: str) -> ObjectEncoder:
-        """The same on every collection."""
         return self
 
     def load(self, device: str = "auto") -> LoadedObject:
-        """The object, ready."""
         return LoadedObject(self)
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """An object that encodes."""
+    """An encoder object that is ready to encode."""
 
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """One vector for each text, in their order: float32[N, d]; raises BadValue for anything else."""
+        """Return a vector for each text, float32[texts, d]; raises BadValue for any other result of the
+        object.
+
+        Warns (RankingWarning) if lengths of vectors differ, but are lost as cosine was assumed.
+        """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
+        if not rows:
+            return np.zeros((0, 0), np.float32)
         try:
             vectors = np.asarray(function(rows), np.float32)
         except (TypeError, ValueError) as error:
@@ -316,79 +444,115 @@ class LoadedObject:
             raise BadValue(f"{self.encoder}: {len(rows)} texts gave vectors of shape {vectors.shape}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            raise BadValue(f"{self.encoder}: the vector of {rows[int(bad[0])][:60]!r} is not finite")
+            text = rows[int(bad[0])][:60].replace(TITLE_END, " ")
+            raise BadValue(f"{self.encoder}: the vector of {text!r} is not finite")
         if self.encoder.similarity == "dot":
             return vectors
         length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+        if self.encoder.assumed and (length > LONGER * length.min(initial=np.inf, where=length > 0)).any():
+            warnings.warn(
+                RankingWarning(
+                    f"{self.encoder}: its vectors are compared by cosine, as it declares no similarity, and their "
+                    "lengths differ; weir.encoder(model, similarity='dot') compares by dot product (BEIR's "
+                    "score_function='dot')"
+                ),
+                stacklevel=user_level(),
+            )
         return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 
 
-def _encoded_as_corpus(model: BeirEncoder, texts: list[str]) -> object:
-    return model.encode_corpus([{"title": "", "text": text} for text in texts])
+LONGER = 1.01
+"""Ratio of the longest vector to the shortest from which cosine and dot product rank differently."""
+TITLE_END = "\ufdd0"
+"""A noncharacter of Unicode, which no text holds: between title and text until a model of BEIR's gets them apart."""
+BEIR_ARGUMENTS = {"batch_size": 128, "show_progress_bar": False, "convert_to_tensor": False}
+"""Arguments that BEIR passes to encode_queries and encode_corpus; arrays instead of tensors, and no progress bars."""
+
+
+def _as_beir_calls(encode: Callable[..., object], optional: bool = False) -> Callable[..., object]:
+    """Return a function of texts that passes BEIR_ARGUMENTS where `encode` requires them, or (optional) takes them."""
+    try:
+        parameters = inspect.signature(encode).parameters
+    except (TypeError, ValueError):  # of a built-in function
+        return encode
+    takes_all = optional and any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    taken = {name for name, one in parameters.items() if optional or one.default is one.empty}
+    given = {name: value for name, value in BEIR_ARGUMENTS.items() if takes_all or name in taken}
+    return partial(encode, **given)
+
+
+def _encoded_as_corpus(encode: Callable[[list[dict[str, str]]], object], texts: list[str]) -> object:
+    parts = [text.rpartition(TITLE_END) for text in texts]
+    return encode([{"title": title, "text": text} for title, _, text in parts])
 
 
 @checked
 def as_encoder(
     model: object, similarity: str | None = None, name: str | None = None, version: str | None = None
 ) -> ObjectEncoder:
-    """An object with encode(texts), with encode_query(texts) and encode_document(texts), or a function, as an encoder.
+    """Return a Python object or function wrapped as an encoder.
 
-    Each takes a list of texts and gives an array of vectors [n, d]; so do BEIR's encode_queries, and encode_corpus of
-    {"title": "", "text": text}, as the text has the title already. similarity: None takes what the object declares
-    (similarity_fn_name), else cosine; name: how it prints, by default that of its class or function; version: what
-    stands for it in keys; vectors by one without a version are made again in each process. Raises BadValue for what
-    encodes nothing, and for a similarity other than cosine and dot.
+    model: a function of texts, or an object with encode, with encode_query and encode_document, or with
+        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. As in BEIR, encode_corpus
+        gets dicts with title and text, and both of BEIR's get batch_size=128 where they take it.
+    similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
+    name: its printed name, by default that of its class or function.
+    version: identifies it in stage keys. Without one, vectors are computed again in each process.
+
+    Raises BadValue for an object that does not encode, and another similarity.
     """
     if isinstance(model, type):
         raise BadValue(f"{model.__name__} is a class; give a value of it")
     query: EncodeFunction
     document: EncodeFunction
+    separator = " "
     if isinstance(model, QueryDocumentEncoder):
-        query, document = model.encode_query, model.encode_document
+        query, document = map(_as_beir_calls, (model.encode_query, model.encode_document))
     elif isinstance(model, BeirEncoder):  # which may have a plain `encode` too, without its prompts
-        query, document = model.encode_queries, partial(_encoded_as_corpus, model)
+        query, separator = _as_beir_calls(model.encode_queries, optional=True), TITLE_END
+        document = partial(_encoded_as_corpus, _as_beir_calls(model.encode_corpus, optional=True))
     elif isinstance(model, TextsEncoder):
-        query = document = model.encode
+        query = document = _as_beir_calls(model.encode)
     elif callable(model):
         query = document = model
     else:
         raise BadValue(
-            f"model is {model!r}; expected a name of `weir list models`, a hub name, a folder, or an object with "
-            "encode(texts)"
+            f"model is {shown_value(model)}; expected a name of `weir list models`, a hub name, a folder, or an object "
+            "with encode(texts)"
         )
     declared = model.similarity_fn_name if isinstance(model, DeclaredSimilarity) else None
     chosen = similarity or declared or "cosine"
     if chosen not in SIMILARITIES:
         raise BadValue(f"similarity is {chosen!r}; expected cosine or dot")
-    return ObjectEncoder(query, document, Identity.of(model, name, version, ObjectEncoder.adapter), chosen)
+    identity = Identity.of(model, name, version, ObjectEncoder.adapter)
+    return ObjectEncoder(query, document, identity, chosen, not (similarity or declared), separator)
 
 
 # ----------
 # Measuring how far a vector depends on the other texts of its batch.
 
 
+# Products over more rows may be summed in another order; in half precision that shows at the last bit, which grows
+# through the layers. int8 sums whole numbers, but a value midway between two steps may be rounded either way.
 TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}
-"""Largest difference in a coordinate of unit vectors that may come from the other texts of a batch.
-
-Products over more rows may be summed in another order; in half precision that shows at its last bit, which
-grows through the layers. int8 sums whole numbers, but what is near the middle of two steps may fall either way.
-"""
+"""Largest difference in a coordinate of unit vectors that the other texts of a batch may cause."""
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How far vectors move: difference, the largest in any coordinate of the unit vectors, between a text
-    alone and in a batch with others; cosine, the smallest between the two; tolerance, what is promised.
-    """
+    """How much vectors depend on their batch."""
 
     texts: int
     difference: float
+    """Largest difference, in any coordinate of the unit vectors, between a text alone and in a batch."""
     cosine: float
+    """Smallest cosine between the two."""
     tolerance: float
+    """Largest difference promised."""
 
     @property
     def holds(self) -> bool:
-        """Whether the promise is kept."""
+        """True if the difference is within the tolerance."""
         return self.difference <= self.tolerance
 
     def __str__(self) -> str:
@@ -400,7 +564,7 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Encode texts alone and together, and compare."""
+    """Return how texts encoded alone differ from texts encoded together."""
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (together, alone))

@@ -1,4 +1,4 @@
-"""Engines, which turn tokens into vectors, weights and scores, and how one is chosen."""
+"""Engines, which compute a head's output from tokens, and the fixed rule that chooses one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from weir.core.strings import Float32, Int64
 from weir.errors import BadValue, require
 from weir.models.checkpoints import STATIC, Checkpoint
 from weir.models.hardware import ComputePlace, declared_device, instructions, package_version
-from weir.models.heads import AnyHead, OwnHead
+from weir.models.heads import AnyHead
 from weir.models.tokens import Tokens
-from weir.models.weights import read_weights, supported
+from weir.models.weights import supported
+from weir.registry import Registry
 from weir.settings import settings
 
 # ----------
@@ -30,50 +31,61 @@ NEEDED = {
     "transformers": ("torch", "transformers", "tokenizers"),
     "static": ("safetensors", "tokenizers"),
 }
-"""Distributions without which an engine cannot run."""
+"""Distributions that each engine needs."""
+
+
+class EngineBuilder(Protocol):
+    """A function of a slice that loads a checkpoint and head into its engine, such as torch."""
+
+    def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
+        """Return the loaded engine; raises BadValue for an unsupported checkpoint or device, MissingExtra."""
+        ...
+
+
+ENGINE_BUILDERS = Registry[EngineBuilder]("engine")
 
 
 class Engine(Protocol):
-    """A model with its head, ready to compute: the seam between batching and whatever multiplies the matrices."""
+    """A loaded transformer with the head that turns its states into vectors or scores."""
 
     @property
     def padded(self) -> bool:
-        """Whether a batch costs its texts times the longest of them."""
+        """True if a batch costs its number of texts times its longest text."""
         ...
 
     @property
-    def alone(self) -> bool:
-        """Whether a text's rows are the same bits whatever else is in the batch."""
+    def batch_independent(self) -> bool:
+        """True if a text's rows have the same bits in any batch."""
         ...
 
     def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
-        """What the head makes of a batch: rows for its texts or for its tokens, where they were computed."""
+        """Return the head's rows for a batch's texts or tokens, on the device."""
         ...
 
     def array(self, parts: Sequence[Any]) -> Float32:
-        """The rows of several batches, one behind the other, in the processor's memory."""
+        """Return the rows of several batches, concatenated in host memory."""
         ...
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """(row, column, number) of what is above a threshold in a batch's rows, and of what is not a number."""
+        """Return (row, column, value) of values above a threshold, and of NaN."""
         ...
 
 
 @dataclass(frozen=True)
 class Declared:
-    """The engine that settings come to on this machine, before anything is loaded; why: the reason, for people."""
+    """The engine that settings choose on this machine, before loading."""
 
     engine: str
     place: ComputePlace
     why: str
+    """The reason, in words."""
 
     @property
     def label(self) -> str | None:
-        """What stands under "engine" in a description, such as "torch cpu fp32, tokenizers 0.23"; None where a package
-        that it needs is not installed.
+        """The engine as described, such as "torch cpu fp32, tokenizers 0.23"; None if a package is missing.
 
-        It holds what can move a number beyond its last bits and is not in the checkpoint: the engine, the kind of
-        device, what it computes in, the version of the tokenizer's library, and for int8 of what chose the bytes.
+        It names what can change more than last bits: engine, device, precision, and versions of tokenizers
+        and quantiser.
         """
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
@@ -84,7 +96,7 @@ class Declared:
 
 
 def check_engine(engine: object, dtype: object, engines: tuple[str, ...] = ENGINES) -> None:
-    """Raise BadValue for an engine or a dtype that is not known, and for two that do not go together."""
+    """Raise BadValue for an unknown or unsupported pair of engine and dtype."""
     for name, value, allowed in (("dtype", dtype, DTYPES), ("engine", engine, ("auto", *engines))):
         if value not in allowed:
             raise BadValue(f"{name} is {value!r}; expected {', '.join(allowed)}")
@@ -95,14 +107,16 @@ def check_engine(engine: object, dtype: object, engines: tuple[str, ...] = ENGIN
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """The engine that these settings come to here, by a fixed rule.
+    """Return the engine that these settings choose on this machine.
 
-    engine: a name of ENGINES, which then is taken, or auto; dtype: the least precision to compute in; device: auto,
-    cpu, cuda or cuda:1; own: whether Weir's own engines serve the model, None for what `supported` says. On a GPU it is
-    torch without padding, on a processor openvino, or torch where only that is installed; transformers where Weir does
-    not know the architecture. On a processor bf16 is computed where there are instructions for it, int8 where nncf and
-    the instructions are there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a
-    GPU.
+    engine: one of ENGINES, or auto.
+    dtype: least precision to compute in.
+    device: auto, cpu, cuda or cuda:1.
+    own: True if Weir's own engines support the model, None to ask `supported`.
+
+    auto is torch on a GPU, else openvino, or torch if only that is installed; transformers for unknown
+    architectures. A processor without instructions for bf16 or int8 (which also needs nncf) computes in fp32.
+    Raises BadValue for int8 on a GPU.
     """
     if checkpoint.architecture == STATIC:
         if engine != "auto":
@@ -127,9 +141,9 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """As `declare`, for a model that Weir's own engines serve, or for one that they do not, with the reason.
+    """Return the engine as `declare`; raises BadValue.
 
-    Raises BadValue as it does.
+    lacking: why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
@@ -158,7 +172,6 @@ def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> D
 
 
 def _on_processor(lacking: str | None) -> tuple[str, str]:
-    """The engine of a processor, and why."""
     if lacking is not None:
         return "transformers", lacking
     if package_version("openvino") is None and package_version("torch") is not None:
@@ -167,7 +180,7 @@ def _on_processor(lacking: str | None) -> tuple[str, str]:
 
 
 def prepare(device: str) -> None:
-    """Let torch compute on a device with the threads of the settings; raises BadValue where it does not have it."""
+    """Set torch's threads for a device; raises BadValue if the device is absent."""
     torch = require("torch", extra="torch")
     kind, _, number = device.partition(":")
     if kind == "cpu":
@@ -177,10 +190,11 @@ def prepare(device: str) -> None:
 
 
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
-    """The declared engine with a head, loaded; raises BadValue where it cannot serve this checkpoint or device.
+    """Return the declared engine, loaded with a head.
 
-    segments: whether batches will say which of two texts a token belongs to. Raises MissingExtra where a package is not
-    installed.
+    segments: batches distinguish the two texts of a pair.
+
+    Raises BadValue for an unsupported checkpoint or device, MissingExtra.
     """
     place, engine = declared.place, declared.engine
     if engine == "static":
@@ -191,20 +205,4 @@ def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: b
         from weir.models.openvino_engine import openvino_engine
 
         return openvino_engine(checkpoint, place, head, segments)
-    prepare(place.device)
-    from weir.models.torch_engine import TorchModel, torch_engine, torch_head
-
-    if engine == "transformers":
-        from weir.models.transformers_engine import CLASSES, OwnModel, transformers_engine
-
-        own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""
-        body = transformers_engine(checkpoint, place.device, place.dtype, own)
-        if isinstance(head, OwnHead):
-            return OwnModel(body, head)
-        return TorchModel(body, torch_head(head, place.device, place.dtype))
-    if isinstance(head, OwnHead) or not supported(checkpoint):
-        raise BadValue(
-            f"{checkpoint.folder}: the engine 'torch' does not know '{checkpoint.architecture}'; take 'transformers'"
-        )
-    engine_of_torch = torch_engine(read_weights(checkpoint), place.device, place.dtype)
-    return TorchModel(engine_of_torch, torch_head(head, place.device, place.dtype))
+    return ENGINE_BUILDERS.get(engine)(checkpoint, declared, head)

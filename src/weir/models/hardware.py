@@ -1,4 +1,4 @@
-"""What this machine could compute with, told from files alone: nothing is imported, nothing is measured."""
+"""The computing devices of this machine, read from files alone; nothing is imported or measured."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
 
 @dataclass(frozen=True)
 class ComputePlace:
-    """Where and how exactly to compute: a device such as "cpu" or "cuda:1", and a dtype of DTYPES."""
+    """A device such as "cpu" or "cuda:1" with a precision of DTYPES."""
 
     device: str
     dtype: str
 
     @property
     def kind(self) -> str:
-        """The kind of device: cpu or cuda."""
+        """ "cpu" or "cuda", without the number of the device."""
         return self.device.partition(":")[0]
 
 
 def declared_kind(setting: str) -> str:
-    """The kind of the device that a setting stands for: cpu or cuda. Raises as `declared_device`."""
+    """Return cpu or cuda for a device setting; raises as `declared_device`."""
     return declared_device(setting).partition(":")[0]
 
 
 def declared_device(setting: str) -> str:
-    """The device that a setting stands for: cpu, cuda or cuda:1; of several the first.
+    """Return cpu, cuda or cuda:1 for a device setting, the first of several; raises BadValue.
 
-    auto is a GPU where a driver of NVIDIA's runs, CUDA_VISIBLE_DEVICES hides not all of them, and the installed torch
-    was built for CUDA; else the processor. Raises BadValue for another setting.
+    auto is a GPU if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves one, and torch is built for CUDA.
     """
     device = setting.partition(",")[0].strip()
     if device == "auto":
@@ -54,7 +53,7 @@ def declared_device(setting: str) -> str:
 
 @cache
 def instructions() -> frozenset[str]:
-    """Of "bf16" and "int8", the numbers that this processor has instructions for, as far as the system tells."""
+    """Return which of "bf16" and "int8" this processor has known instructions for."""
     flags: set[str] = set()
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n"):
@@ -70,7 +69,7 @@ def instructions() -> frozenset[str]:
 
 @cache
 def package_version(name: str) -> str | None:
-    """The version of an installed distribution, None where it is not installed."""
+    """Return the version of an installed distribution; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -78,7 +77,6 @@ def package_version(name: str) -> str | None:
 
 
 def _torch_for_cuda() -> bool:
-    """Whether the installed torch says in its version.py that it was built for CUDA."""
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         return False

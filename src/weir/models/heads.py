@@ -1,4 +1,4 @@
-"""Heads: what stands behind the hidden states of tokens, as values that each engine computes in its own way."""
+"""Heads: the computation after the hidden states of tokens, as values that each engine runs in its own way."""
 
 from __future__ import annotations
 
@@ -12,58 +12,54 @@ from weir.models.weights import Array, read_state
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A layer behind pooling or behind the states of tokens: "LayerNorm", or "Dense" [d, h] and an activation.
-
-    activation: "", Identity, Tanh, relu or gelu. added: a matrix [d, h] whose product with the input is added, an empty
-    one where the input itself is, or None.
-    """
+    """A layer after pooling or token states: "LayerNorm", or "Dense" [d, h] with an activation."""
 
     kind: str
     weight: Array
     bias: Array | None = None
     activation: str = ""
+    """"", Identity, Tanh, relu or gelu."""
     added: Array | None = None
+    """Matrix [d, h] whose product with the input is added; an empty one adds the input itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class VectorHead:
-    """One vector for each text, float32[n, d].
-
-    pooling: mean, cls, last or max, of the states of its tokens; layers: behind pooling; normalise: whether vectors are
-    brought to length 1. A text without tokens (a tokenizer without special ones, an empty text) pools to zeros.
-    """
+    """One vector for each text, float32[n, d]; zeros for a text without tokens."""
 
     pooling: str
+    """mean, cls, last or max over token states."""
     layers: tuple[Layer, ...] = ()
     normalise: bool = False
+    """Scale vectors to length 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class TokenHead:
-    """A vector for each token, float32[T, d]; of length 1 where `normalise`.
-
-    precise: whether the layers compute in float32 whatever the engine computes in.
-    """
+    """A vector for each token, float32[tokens, d]."""
 
     layers: tuple[Layer, ...] = ()
     normalise: bool = False
+    """Scale vectors to length 1."""
     precise: bool = True
+    """Compute the layers in float32 on every engine."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassHead:
-    """The outputs of each text's classes, float32[n, classes]: two layers over the state of its first token."""
+    """Class outputs of each text, float32[n, classes]: two layers over its first token's state."""
 
     layers: tuple[Layer, Layer]
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """What a head for masked words does first: a product, GELU (approximate: none or tanh), a norm."""
+    """The first step of a head for masked words: a product, GELU, a norm."""
 
     weight: Array
     bias: Array
     approximate: str
+    """"none" or "tanh"."""
     norm: Array
     norm_bias: Array
     eps: float
@@ -71,24 +67,25 @@ class Transform:
 
 @dataclass(frozen=True, eq=False)
 class TermHead:
-    """What each term of a vocabulary weighs in each text, float32[n, V].
-
-    weight: [V, E]; bias: [V]; transform: what comes before, or None; pooling: max or sum over tokens; activation:
-    relu gives log(1 + relu(x)), log1p_relu the logarithm of one and that.
-    """
+    """The weight of each vocabulary term in each text, float32[n, terms]."""
 
     transform: Transform | None
     weight: Array
+    """[terms, E]."""
     bias: Array
+    """[terms]."""
     pooling: str
+    """max or sum over tokens."""
     activation: str
+    """relu is log(1 + relu(x)); log1p_relu is the logarithm of 1 plus that."""
 
 
 @dataclass(frozen=True)
 class OwnHead:
-    """The head that a checkpoint's own class or graph has: "classes", or "terms" with a pooling and an activation."""
+    """The head that a checkpoint's own class or graph computes."""
 
     kind: str
+    """"classes", or "terms" with a pooling and an activation."""
     pooling: str = ""
     activation: str = ""
 
@@ -97,7 +94,7 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """The layer behind pooling that the files of a checkpoint hold; raises BadValue where they do not."""
+    """Return the layer after pooling from a checkpoint's files; raises BadValue if it is absent."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer behind pooling has no weight")

@@ -1,4 +1,4 @@
-"""Encoders behind an embedding API, and queries with instructions of their own."""
+"""Encoders of an embedding API, and queries with their own instructions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,23 @@ from weir.errors import BadValue, FormatError, ServiceError, StoreError
 from weir.files.atomic import write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
-from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve, without_prompts_note
-from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
-from weir.models.prompts import shortened
+from weir.files.network import KeptConnection
+from weir.models.checkpoints import model_arguments, without_prompts_note
+from weir.models.encoder import (
+    TASK,
+    Encoder,
+    Kind,
+    Loaded,
+    LoadedObject,
+    Progress,
+    filled_prompt,
+    resolve,
+)
 from weir.registry import Registry
 from weir.services.requests import (
     AttemptError,
     Clock,
     HttpRequest,
-    KeptConnection,
     Key,
     Limits,
     MeteredClient,
@@ -44,6 +52,7 @@ from weir.services.requests import (
     estimated,
     is_believed,
     paid,
+    shortened,
 )
 from weir.settings import settings
 
@@ -52,52 +61,58 @@ from weir.settings import settings
 
 
 Json: TypeAlias = Any
-"""Whatever a server sent: nothing about it is known before it is looked at."""
+"""A server's response, not validated yet."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One request: texts as they are sent, and the dimensions asked for, None for the model's own."""
+    """The texts and settings of one request to an embedding API."""
 
     model: str
     texts: Sequence[str]
     kind: Kind
     dimensions: int | None
+    """None for the model's own."""
 
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """One answer: vectors in the order of the texts, not yet looked at, and the tokens the provider counted."""
+    """An embedding API's response: vectors and counted tokens."""
 
     vectors: list[Json]
+    """In the order of the texts, not validated yet."""
     tokens: int | None
+    """As the provider counts them."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """An embedding API.
-
-    base, path: its address; variable: the environment variable that holds the key. texts, tokens: of a request
-    at most, tokens by estimate. longest: tokens of a text by estimate, longer ones are cut; None leaves that to
-    the provider. texts_entry, size_entry: what a request calls its texts and the dimensions; sent: what else it says;
-    kinds: the "input_type" of documents and queries, for the manifest too. read: how an answer is read; raises
-    UnusableAnswerError.
-    """
+    """An embedding API: its URL, key and form of requests."""
 
     base: str
     path: str
+    """Appended to `base`."""
     variable: str
+    """Environment variable with the key."""
     texts: int
+    """Most texts of a request."""
     tokens: int
+    """Most estimated tokens of a request."""
     longest: int | None
+    """Estimated tokens after which a text is cut; None leaves cutting to the provider."""
     texts_entry: str
+    """Name of a request's entry for the texts."""
     size_entry: str
+    """Name of a request's entry for the dimensions."""
     sent: Mapping[str, Json]
+    """Further entries of a request."""
     kinds: Mapping[Kind, str]
+    """The "input_type" of documents and queries."""
     read: Callable[[Json], ProviderAnswer]
+    """Reads an answer; raises UnusableAnswerError."""
 
     def body(self, ask: Ask) -> dict[str, Json]:
-        """A request, as JSON."""
+        """Return the JSON body of a request for the vectors of some texts."""
         kind = {"input_type": self.kinds[ask.kind]} if self.kinds else {}
         size = {} if ask.dimensions is None else {self.size_entry: ask.dimensions}
         return {"model": ask.model, self.texts_entry: list(ask.texts), **kind, **self.sent, **size}
@@ -107,9 +122,9 @@ PROVIDERS: Registry[Provider] = Registry("provider")
 
 
 def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
-    """Vectors of an answer as float32[count, d]; raises UnusableAnswerError saying what is wrong with them.
+    """Return the vectors of a response, float32[count, dimensions]; None takes the first vector's size.
 
-    dimensions: what they must have; None takes those of the first.
+    Raises UnusableAnswerError for a wrong number or size, and a vector that is not finite or all zeros.
     """
     if len(vectors) != count:
         raise UnusableAnswerError(f"the answer has {len(vectors)} vectors for {count} texts")
@@ -136,7 +151,6 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
 
 
 def _listed(answer: Json) -> ProviderAnswer:
-    """Vectors under data, each with the place of its text: they may come in any order."""
     data = _entry(answer, "data")
     if not isinstance(data, list) or not all(isinstance(d, dict) and "embedding" in d for d in data):
         raise UnusableAnswerError("the answer has no list 'data' of embeddings")
@@ -159,7 +173,6 @@ def _tokens(answer: Json, *names: str) -> int | None:
 
 
 def _cohere_read(answer: Json) -> ProviderAnswer:
-    """Vectors under embeddings, by type, in the order of the texts."""
     vectors = _entry(answer, "embeddings", "float")
     if not isinstance(vectors, list):
         raise UnusableAnswerError("the answer has no list 'embeddings.float'")
@@ -232,32 +245,29 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """The provider refuses these texts, or is too slow for so many: perhaps too many at once, perhaps one of them."""
+    """The provider refuses these texts or takes too long: too many at once, or a bad one."""
 
 
 @dataclass(eq=False)
 class EmbeddingClient:
-    """One API as one process uses it: its address, and a client that keeps to the budget and the rate.
-
-    dense: tokens the provider counts for one that is estimated, the most of any answer so far, at least 1.
-    """
+    """A process's use of an API, within its budget and rate."""
 
     provider: Provider
     url: str
     metered: MeteredClient
     dense: float = 1.0
+    """Tokens counted by the provider for each estimated one: the largest ratio so far, at least 1."""
 
     def room(self) -> int:
-        """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
+        """Return the estimated tokens that the next request may have."""
         most, tokens_left = self.provider.tokens, self.metered.limits.remaining(self.metered.spent)
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Vectors of the texts, float32[n, d], in their order.
+        """Return a vector for each text, float32[n, dimensions]; any size for None.
 
-        dimensions: what they must have, None where that is not known. Raises ServiceError where the budget
-        ends, the provider refuses, or no attempt brings a usable answer; TooMuchError where it refuses these
-        texts for what they are, and where several take longer than one answer may.
+        Raises ServiceError if the budget ends, the provider refuses or all attempts fail; TooMuchError for
+        refused texts, or several that take too long.
         """
 
         def too_much(error: AttemptError) -> None:
@@ -303,24 +313,23 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """The numbers that a service answered to a probe when it was first asked.
-
-    date: of that answer; moved: how far today's answer lies from it, None where that is not known yet.
-    """
+    """A service's stored first response to a probe, which identifies its model."""
 
     path: Path
     values: Float32
     date: str
+    """Date of that response."""
     moved: float | None = None
+    """Distance of today's response; None if not measured yet."""
 
     @property
     def fingerprint(self) -> str:
-        """What stands for the model in names of what is kept."""
+        """Hash of the numbers, for names of stored results."""
         return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
-    """Where the answer to a probe is stored; decisive: what tells one probe from another, as JSON."""
+    """Return the path of a probe's stored response; `decisive` are JSON values that identify it."""
     digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
     return settings().home / "encoders" / f"{kind}-{digest}.json"
 
@@ -333,13 +342,15 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """The stored answer to a probe, or the answer of now; processes that begin together store one answer.
+    """Return the stored response to a probe, or ask and store it once for all processes.
 
-    about, entry: what the file says beside the answer, and what it calls it; checked: the numbers of that entry;
-    answer: asks the service. Raises StoreError for a file that cannot be read, and what `answer` raises.
+    about, entry: further content of the file, and its entry for the response.
+    checked: validates that entry.
+
+    Raises StoreError for an unreadable file, and the errors of `answer`.
     """
 
-    def stored() -> ServiceProbe | None:
+    def stored_probe() -> ServiceProbe | None:
         try:
             record = read_json(path)
             return ServiceProbe(path, checked(record[entry]), str(record["seen"]))
@@ -349,10 +360,10 @@ def service_probe(
             message = f"cannot read {path}: {error}; remove it, and the probe is asked for anew"
             raise StoreError(message) from None
 
-    if (probe := stored()) is not None:
+    if (probe := stored_probe()) is not None:
         return probe
     with locked(path.with_suffix(".lock")):
-        if (probe := stored()) is not None:
+        if (probe := stored_probe()) is not None:
             return probe
         values = answer()
         date = time.strftime("%Y-%m-%d", time.gmtime(clock.wall()))
@@ -365,9 +376,9 @@ def service_probe(
 
 
 PROBE = "A weir is a low dam across a river; the water that runs over it can be measured."
-"""The text whose vector tells whether the model behind an address is still the same."""
+"""Text whose vector shows if a URL still serves the same model."""
 TOLERANCE = 1e-3
-"""Cosine distance up to which two answers to the probe count as the same model's; precisions differ by less."""
+"""Cosine distance up to which two responses to the probe are from the same model; other precisions differ by less."""
 
 _SETTINGS: list[tuple[str, Callable[[object], bool], str]] = [
     ("similarity", lambda v: v in ("cosine", "dot"), "cosine or dot"),
@@ -379,32 +390,37 @@ _SETTINGS: list[tuple[str, Callable[[object], bool], str]] = [
 
 
 def is_hosted(model: str) -> bool:
-    """Whether a model's name is of the form provider:model, as in openai:text-embedding-3-small."""
+    """Return whether a name has the form provider:model, such as openai:text-embedding-3-small."""
     return re.match(r"[A-Za-z][\w-]+:[^\\/]", model) is not None
 
 
 @dataclass(frozen=True)
 class Hosted:
-    """How an embedding API turns texts into vectors.
+    """An encoder whose vectors an embedding API computes.
 
-    model: provider:model, where the provider is openai (or any server that speaks its language, by `base`),
-    cohere or voyage. base: the address up to the version, such as "http://localhost:8080/v1"; None for the
-    provider's own. dimensions: asked of the provider, None for the model's own. similarity: cosine (vectors have
-    length 1) or dot (as they come). query_prompt, document_prompt: put before a text. max_length: tokens of a
-    text at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the provider.
-    key: the environment variable that holds the key, WEIR_KEY_ and a name, so that no experiment file sends
-    another secret of this machine away; None for the provider's usual one at its own address, and for none at any
-    other. http is allowed for localhost only. Raises UnknownName for an unknown provider, BadValue for settings.
+    http is allowed for localhost only. Raises UnknownName for an unknown provider, BadValue for bad settings.
     """
 
     model: str
+    """provider:model, with the provider openai (or a compatible server, by `base`), cohere or voyage."""
     base: str | None = None
+    """Address up to the version, such as "http://localhost:8080/v1"; None for the provider's."""
     dimensions: int | None = None
+    """Requested from the provider; None for the model's own."""
     similarity: str = "cosine"
+    """"cosine" scales vectors to length 1; "dot" keeps them."""
     query_prompt: str = ""
+    """Text before each query."""
     document_prompt: str = ""
+    """Text before each document."""
     max_length: int | None = None
+    """Tokens of a text at most, estimated as a third of its bytes; longer texts are cut. None leaves it to the
+    provider.
+    """
     key: str | None = None
+    """Environment variable with the key, WEIR_KEY_ and a name, so an experiment file cannot send other secrets away.
+    None for the provider's usual variable at its own address, and for no key elsewhere.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not is_hosted(self.model):
@@ -423,29 +439,28 @@ class Hosted:
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a system that takes these settings prints them: the model, and what is not by default."""
         return model_arguments(self, self.model)
 
     @property
     def provider(self) -> Provider:
-        """The API that is asked."""
+        """The embedding API named at the beginning of the model's name."""
         return PROVIDERS.get(self.model.partition(":")[0])
 
     @property
     def address(self) -> str:
-        """The address up to the version."""
+        """The URL up to the version."""
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that decides the vectors; asks the API once for the probe where that was never done."""
+        """Return everything that decides the vectors; sends the probe if its response is missing."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
+        """Send the probe if its response is missing, so that `describe` sends nothing."""
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
-        """The encoder with {task} in its prompts filled in; see Encoder.adapted_to."""
+        """Return the encoder with {task} replaced; see Encoder.adapted_to."""
         query, document = (
             filled_prompt(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt)
         )
@@ -454,11 +469,12 @@ class Hosted:
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
     ) -> LoadedHosted:
-        """The encoder, ready: the vector of a probe text is known from before, or asked for now.
+        """Return the encoder with its probe, requested now if missing.
 
-        device: ignored; other encoders take it. limits: None for the environment's, which
-        bound what all encoders of this process spend together; others bound this one alone.
-        Raises ServiceError where the key is missing or the API does not answer as it should.
+        device: ignored.
+        limits: None for the environment's, shared by all encoders of the process.
+
+        Raises ServiceError for a missing key or a bad response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))
@@ -488,7 +504,7 @@ class Hosted:
 
 @dataclass
 class SharedBudget:
-    """What encoders of one budget share: what they spent, their clients, the stored probes."""
+    """The spending, clients and probes that the encoders of a budget share."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
@@ -497,13 +513,13 @@ class SharedBudget:
 
 @cache
 def shared_budget() -> SharedBudget:
-    """What the encoders of this process share; what they spent counts with all that the process pays for."""
+    """Return the budget of tokens and money that all hosted encoders of this process share."""
     return SharedBudget(paid())
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedHosted:
-    """An embedding API ready to be asked; nothing is asked before a text is."""
+    """An embedding API that is ready for texts."""
 
     encoder: Hosted
     client: EmbeddingClient = field(repr=False)
@@ -511,11 +527,11 @@ class LoadedHosted:
 
     @property
     def dimensions(self) -> int:
-        """The dimension of a vector."""
+        """Number of dimensions of a vector."""
         return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
-        """Everything that can move a number, the same before and after anything is asked."""
+        """Return everything that can change a number."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
         identity: dict[str, object] = {
             "model": encoder.model,
@@ -531,14 +547,14 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """The identity, how far the model moved since it was first seen, and what this process spent."""
+        """Return the identity, the distance that the model has moved, and this process's spending."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
         return self.identity() | {"moved": self.probe.moved} | {"spent": use | {"dollars": cost}}
 
     def estimate(self, texts: Iterable[str], kind: Kind = "document") -> Spent:
-        """What encoding these texts would take, without asking anything."""
+        """Return the requests, texts and tokens that encoding would take, without asking."""
         source, waiting, total = iter(texts), deque[str](), Spent()
         while batch := self._batch(source, waiting, kind, self.encoder.provider.texts):
             total.requests += 1
@@ -549,9 +565,8 @@ class LoadedHosted:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """One vector for each text, in their order: float32[N, d], of length 1 where similarity is cosine.
-
-        Raises ServiceError as `stream` does; what was answered before is then lost to the caller.
+        """Return a vector for each text, float32[texts, dimensions]; if it raises ServiceError, earlier
+        responses are lost.
         """
         total = len(texts)
         done = None if progress is None else lambda count: progress(count, total)
@@ -561,12 +576,15 @@ class LoadedHosted:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """The vectors of a stream of texts in order, one block for each answer.
+        """Yield the vectors of texts in order, a block for each response.
 
-        The next request is sent when the next block is asked for: a caller that stores each block before the next
-        never pays for a text twice. Requests that a server finds too large, or does not answer in time, are halved.
-        done: called with the number of texts finished so far. Warns where the model has changed since it was first
-        seen. Raises ServiceError where the budget ends, the provider refuses, or no attempt brings a usable answer.
+        A request is sent only when its block is asked for, so that a caller that stores blocks never pays
+        twice. Too large or slow requests are halved.
+
+        done: called with the number of texts finished.
+
+        Warns if the model has changed since it was first seen. Raises ServiceError if the budget ends, the
+        provider refuses or all attempts fail.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
@@ -598,7 +616,6 @@ class LoadedHosted:
             yield vectors
 
     def _batch(self, source: Iterator[str], waiting: deque[str], kind: Kind, most: int) -> list[str]:
-        """The next texts as they are sent, as many as fit; one at least, where there is one."""
         budget, encoder = self.client.room(), self.encoder
         batch: list[str] = []
         while len(batch) < most:
@@ -620,7 +637,6 @@ class LoadedHosted:
         return self.encoder.max_length or self.encoder.provider.longest
 
     def _check_probe(self) -> None:
-        """Compare the model with the one first seen, once in a process and before other requests."""
         probe = self.probe
         today = _probe_vector(self.encoder, self.client).astype(np.float64)
         first = probe.values.astype(np.float64)
@@ -645,7 +661,6 @@ def _ask(encoder: Hosted, texts: Sequence[str], kind: Kind) -> Ask:
 
 
 def _probe_vector(encoder: Hosted, client: EmbeddingClient) -> Float32:
-    """The probe's vector as the API gives it now; raises ServiceError where it has other dimensions than asked."""
     try:
         vector: Float32 = client.ask(_ask(encoder, [PROBE], "document"), None)[0]
     except TooMuchError as error:
@@ -666,8 +681,7 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """What encodes queries, and their texts: with instructions of their own, an encoder without a prompt, and texts
-    behind theirs; as they are where no query has any, or where the encoder's prompt has no place for one."""
+    """Return the encoder and texts of queries, prefixed by their own instructions if the prompt has {task}."""
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text
@@ -691,5 +705,4 @@ def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, 
 
 @lru_cache(maxsize=16)
 def _template(encoder: Encoder) -> str:
-    """The prompt of an encoder's queries before anything is filled in, from the files of its checkpoint."""
     return resolve(encoder, "", TASK).query_prompt

@@ -1,4 +1,4 @@
-"""One encoder on several devices: a process for each, fed with texts as it becomes free."""
+"""Encoding on several devices, each with a process that takes texts when it is idle."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from weir.models.encoder import Encoder, Loaded
 from weir.settings import settings
 
 PIECES_PER_DEVICE = 4
-"""Pieces for each device at a time, so that none waits long for the slowest."""
+"""Parts of the texts per device, so that none waits long for the slowest."""
 HEAD = struct.Struct("<qq")
-"""Rows and columns of an answer, -1 and the length of a message where there is none."""
+"""Rows and columns of a response; or -1 and the length of an error message."""
 
 
 def devices(setting: str) -> list[str]:
-    """The devices that a setting such as "cuda:0,cuda:1" names; raises BadValue for one with an empty name."""
+    """Return the devices of a setting such as "cuda:0,cuda:1"; raises BadValue for an empty name."""
     names = [part.strip() for part in setting.split(",")]
     if not all(names):
         raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")
@@ -37,11 +37,11 @@ def devices(setting: str) -> list[str]:
 
 @contextmanager
 def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
-    """A function from documents to vectors, float32[N, d], that shares its texts among processes, one for each device.
+    """Yield a function from documents to vectors, float32[texts, d], that uses a process for each device.
 
-    loaded: the encoder on the first device; size: texts of a piece, always those between two multiples of it, so that
-    the number of devices does not change which texts are encoded together. The processor's threads are shared among
-    those that run on it. Raises BadValue, naming the device, where a process fails or ends; all end with it.
+    size: texts of a part; parts begin at its multiples, so that batches do not depend on the devices.
+
+    Raises BadValue, with the device, if a process fails; all end with it.
     """
     threads = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
     workers = [_Worker.begun(loaded.encoder, name, threads) for name in names]
@@ -79,8 +79,6 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
 
 @dataclass(frozen=True, eq=False)
 class _Worker:
-    """A process that encodes on one device."""
-
     device: str
     process: subprocess.Popen[bytes]
 
@@ -99,7 +97,6 @@ class _Worker:
         return _Worker(device, process)
 
     def encode(self, texts: list[str]) -> Float32:
-        """The vectors of some documents."""
         request, answer = cast(IO[bytes], self.process.stdin), cast(IO[bytes], self.process.stdout)
         data = json.dumps(texts).encode("utf-8")
         try:
@@ -125,7 +122,6 @@ class _Worker:
 
 
 def _serve(encoder: Encoder, device: str) -> None:
-    """Answer until nobody asks any more; what libraries print goes to standard error."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     loaded: Loaded | None = None

@@ -1,4 +1,4 @@
-"""The engine openvino: Intel's compiler for inference on processors, in fp32, bf16 or static int8."""
+"""The engine openvino: Intel's compiler for processors, in fp32, bf16 or static int8."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ from weir.settings import require_addresses, settings
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 UNSEEN = 1e9
-"""Subtracted from the scores of tokens that nothing attends to."""
+"""Subtracted from the attention scores of padding tokens."""
 NORM_FLOOR = 1e-12
-"""Lengths of vectors are taken for no smaller than this."""
+"""Smallest length by which a vector is divided."""
 ERF = np.frompyfunc(math.erf, 1, 1)
 LAYER_NORM_EPS = 1e-5
-"""torch's own, which the layers behind pooling take."""
+"""torch's default, used by layers after pooling."""
 GRAPH = 1
-"""The number of the graph that `encoder_graph` builds; what was quantised from another is made again."""
+"""Version of `encoder_graph`; graphs quantised from another are made again."""
 SUMS = "checksums.json"
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-"""What a graph may ask for."""
+"""Known inputs of a graph."""
 STATE_OUTPUTS = ("last_hidden_state", "token_embeddings", "hidden_states")
 VECTOR_OUTPUTS = ("sentence_embedding", "sentence_embeddings", "pooler_output")
-"""Outputs of ONNX files, the first that is there before others of its shape."""
+"""Outputs of ONNX files, in order of preference."""
 CALIBRATION_TEXTS = 64
-"""Texts from which static int8 takes the ranges of what flows between layers."""
+"""Texts that determine the ranges of static int8."""
 
 
 WEIGHTS = (".safetensors", ".bin", ".onnx")
 ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
-"""What the runtime and a batch take, and how many times the weights, where addresses are limited."""
+"""Bytes of address space for the runtime and a batch, and copies of the weights, to reserve under `ulimit -v`."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpenVino:
-    """The engine around a compiled model; padded tables in. names: of its inputs, in their order."""
+    """A model compiled by OpenVINO, which takes texts as padded tables of tokens."""
 
     request: Any
     names: tuple[str, ...]
+    """Its inputs in order."""
     fill: int
     head: AnyHead
     padded: bool = True
-    alone: bool = False
+    batch_independent: bool = False
 
     def rows(self, batch: Tokens) -> Float32:
-        """What the head makes of a batch: a row for each text, or for each token."""
-        tables = padded_tables(batch, self.fill, self.names)
+        tables = _padded_tables(batch, self.fill, self.names)
         outputs = self.request.infer([tables[name] for name in self.names], share_inputs=True)
         rows: Float32 = np.array(outputs[0], np.float32)  # a copy: the next batch is written over the outputs
         if isinstance(self.head, OwnHead) and self.head.kind == "classes":
@@ -81,11 +81,9 @@ class OpenVino:
         return rows
 
     def array(self, parts: Sequence[Float32]) -> Float32:
-        """The rows of several batches, one behind the other."""
         return np.concatenate(parts)
 
     def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-        """(row, column, number) of what is above a threshold in a batch's rows, and of what is not a number."""
         there = ~(rows <= threshold)
         row, column = np.nonzero(there)
         return row, column, rows[there]
@@ -94,10 +92,12 @@ class OpenVino:
 def openvino_engine(
     checkpoint: Checkpoint, place: ComputePlace, head: AnyHead, segments: bool = False
 ) -> OpenVino:
-    """The engine, compiled for this processor; static int8 is made once and kept in Weir's home.
+    """Return a checkpoint with its head compiled for this processor; static int8 is made once, in Weir's
+    home.
 
-    segments: whether tokens of a pair's second text are told apart. Raises BadValue for another device than cpu and for
-    a checkpoint that it cannot read, MissingExtra where openvino (or nncf, for int8) is missing.
+    segments: batches distinguish the two texts of a pair.
+
+    Raises BadValue for another device and an unsupported checkpoint, MissingExtra.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
@@ -110,7 +110,7 @@ def openvino_engine(
     require_addresses(ADDRESSES + WEIGHT_TIMES * weights, f"{checkpoint.folder.name} on the processor")
     core = library.Core()
     if checkpoint.graph is not None:
-        body = graph_body(core, checkpoint, head)
+        body = _graph_body(core, checkpoint, head)
     else:
         segments = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
         body = _body(checkpoint, segments)
@@ -126,7 +126,7 @@ def openvino_engine(
         "ENABLE_CPU_PINNING": False,
     }
     try:
-        request = core.compile_model(with_head(body, head), "CPU", facts).create_infer_request()
+        request = core.compile_model(_with_head(body, head), "CPU", facts).create_infer_request()
     except RuntimeError as error:
         reason = " ".join(str(error).split())[-200:]
         raise StoreError(
@@ -136,7 +136,7 @@ def openvino_engine(
 
 
 def layered(x: Float32, layer: Layer) -> Float32:
-    """Rows [n, h] behind a layer: float32[n, d]."""
+    """Return the layer applied to rows [n, h], float32[n, d]."""
     weight = layer.weight.astype(np.float32, copy=False)
     if layer.kind == "LayerNorm":
         centred = x - x.mean(1, keepdims=True)
@@ -154,13 +154,13 @@ def layered(x: Float32, layer: Layer) -> Float32:
 
 
 def activated(x: Float32, activation: str) -> Float32:
-    """log(1 + x), and the same again for log1p_relu; x is not negative and is written over."""
+    """Return log(1 + x), applied twice for log1p_relu; overwrites x, which must not be negative."""
     np.log1p(x, out=x)
     return np.log1p(x, out=x) if activation == "log1p_relu" else x
 
 
-def padded_tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Int64]:
-    """The padded tables of these names: int64 [n, longest] each, of one column at least."""
+def _padded_tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Int64]:
+    """Return the padded inputs with these names, int64[n, longest], with at least one column."""
     tables = {
         "input_ids": batch.padded(batch.ids, fill),
         "attention_mask": batch.attended().astype(np.int64),
@@ -174,7 +174,6 @@ def padded_tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str,
 
 
 def _fill(checkpoint: Checkpoint) -> int:
-    """The token that fills tables; graphs of RoBERTa and MPNet number positions by it."""
     if "pad_token_id" in checkpoint.config or checkpoint.graph is None:
         return int(checkpoint.config.get("pad_token_id") or 0)
     return load_tokenizer(checkpoint.folder, checkpoint.limit).pad
@@ -192,10 +191,10 @@ def _body(checkpoint: Checkpoint, segments: bool) -> Any:  # noqa: ANN401 - an o
         raise StoreError(f"{checkpoint.folder}: its weights do not fit its config.json ({reason})") from None
 
 
-def graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
-    """The graph of an ONNX file with the one output that a head stands on: states, vectors, or the graph's own numbers.
+def _graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
+    """Return an ONNX graph with only the output that the head needs.
 
-    Raises StoreError for a file that cannot be read, BadValue for a graph whose inputs or outputs are others.
+    Raises StoreError for an unreadable file, BadValue for loops and other inputs or outputs.
     """
     library, path = require("openvino", extra="neural"), checkpoint.graph
     try:
@@ -230,17 +229,12 @@ def graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa
             f"{path}: no output with {rank} dimensions, as this kind of model needs ({shapes}){hint}"
         )
     body = library.Model([fitting[0]], model.get_parameters())
-    undo_dynamic_quantisation(body)
+    _undo_dynamic_quantisation(body)
     return body
 
 
-def undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvino.Model, which is changed
-    """Products of bytes with states that are made bytes for each batch become products of the states themselves.
-
-    Such a graph (DynamicQuantizeLinear and MatMulInteger, as onnxruntime's dynamic quantisation writes) takes the range
-    of the bytes from the whole batch, so that a text's numbers depend on the other texts, and OpenVINO computes it no
-    faster than in fp32. The matrices keep the values of their bytes; what is not of this form stays.
-    """
+def _undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvino.Model, which is changed
+    """Replace dynamically quantised products by products in float32 with the same weights, in place."""
     op = require("openvino.opset13", extra="neural")
     for product in model.get_ordered_ops():
         parts = _quantised_product(product) if product.get_type_name() == "MatMul" else None
@@ -254,7 +248,7 @@ def undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvino
 
 
 def _quantised_product(product: Any) -> tuple[Any, Array, Any] | None:  # noqa: ANN401 - nodes of a graph
-    """(states, matrix, the node that scales the product back) of a dynamically quantised product; None for others."""
+    """Return (states, matrix, scaling node) of a dynamically quantised product, or None."""
     node = product
     for name in ("Subtract", "Convert", "Convert", "Clamp", "Add", "Round"):  # back to where bytes are made
         node = _source(node, 0)
@@ -281,7 +275,6 @@ def _quantised_product(product: Any) -> tuple[Any, Array, Any] | None:  # noqa: 
 
 
 def _below(node: Any, name: str, depth: int) -> Any:  # noqa: ANN401 - nodes of a graph
-    """The first node of a kind among those that a node is made of, up to a depth; None where there is none."""
     if node.get_type_name() == name or not depth:
         return node if node.get_type_name() == name else None
     parts = (_below(part, name, depth - 1) for part in _sources(node))
@@ -298,46 +291,43 @@ def _sources(node: Any) -> list[Any]:  # noqa: ANN401 - nodes of a graph
 
 @dataclass(frozen=True)
 class Operators:
-    """OpenVINO's operators over NumPy's arrays; nodes of a graph have no type that could be named here."""
+    """Builds OpenVINO's graph of operators from NumPy arrays of weights."""
 
     op: Any
 
     def constant(self, array: Array) -> Any:  # noqa: ANN401 - a node of the graph
-        """An array as a node: float32, or int64."""
+        """Return an array as a float32 or int64 node."""
         return self.op.constant(
             np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else np.int64)
         )
 
-    def whole(self, *numbers: int) -> Any:  # noqa: ANN401 - a node of the graph
-        """Whole numbers as a node."""
+    def integer_node(self, *numbers: int) -> Any:  # noqa: ANN401 - a node of the graph
+        """Return a graph node that holds these integers."""
         return self.op.constant(np.array(numbers, np.int64))
 
-    def number(self, value: float) -> Any:  # noqa: ANN401 - a node of the graph
-        """A number as a node."""
+    def float_node(self, value: float) -> Any:  # noqa: ANN401 - a node of the graph
+        """Return a graph node that holds this float."""
         return self.op.constant(np.float32(value))
 
     def linear(self, x: Any, matrix: Array, bias: Array | None = None) -> Any:  # noqa: ANN401 - nodes of the graph
-        """x times a matrix [m, d], plus a bias [m]."""
+        """Return x times a matrix [m, d], plus a bias [m]."""
         product = self.op.matmul(x, self.constant(matrix), False, True)
         return product if bias is None else self.op.add(product, self.constant(bias))
 
     def norm(self, x: Any, weight: Array, bias: Array, eps: float) -> Any:  # noqa: ANN401 - nodes of the graph
-        """A layer's norm."""
-        y = self.op.mvn(x, self.whole(-1), True, eps, "inside_sqrt")
+        """Return a graph node that applies layer normalisation to x."""
+        y = self.op.mvn(x, self.integer_node(-1), True, eps, "inside_sqrt")
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 
 
-def with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Model
-    """A model whose output is what the head makes of the states [n, longest, H] of a body, but for its layers.
-
-    These are small and stay in float32 whatever the body computes in, see `layered`; a vocabulary's head is not small.
-    """
+def _with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Model
+    """Return a model with the head over states [n, longest, H], except layers that stay in float32 (`layered`)."""
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
     ops = Operators(op)
     x = body.get_results()[0].input_value(0)
     mask = next(node for node in body.get_parameters() if "attention_mask" in node.output(0).get_names())
-    seen = op.unsqueeze(op.convert(mask, np.float32), ops.whole(2))  # [n, longest, 1]
+    seen = op.unsqueeze(op.convert(mask, np.float32), ops.integer_node(2))  # [n, longest, 1]
     if isinstance(head, TermHead) or (isinstance(head, OwnHead) and head.kind == "terms"):
         before = head.transform if isinstance(head, TermHead) else None
         if before is not None:
@@ -348,41 +338,37 @@ def with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Mo
         x = ops.linear(x, head.weight, head.bias) if isinstance(head, TermHead) else x
         x = op.multiply(op.relu(x), seen)
         if head.pooling == "max":
-            x = op.reduce_max(x, ops.whole(1))
+            x = op.reduce_max(x, ops.integer_node(1))
         else:
             for _ in range(2 if head.activation == "log1p_relu" else 1):
-                x = op.log(op.add(x, ops.number(1)))
-            x = op.reduce_sum(x, ops.whole(1))
+                x = op.log(op.add(x, ops.float_node(1)))
+            x = op.reduce_sum(x, ops.integer_node(1))
     elif isinstance(head, ClassHead):
-        x = op.squeeze(op.gather(x, ops.whole(0), ops.whole(1)), ops.whole(1))
+        x = op.squeeze(op.gather(x, ops.integer_node(0), ops.integer_node(1)), ops.integer_node(1))
     elif isinstance(head, VectorHead) and head.pooling != "own":
         x = _pooled(ops, x, seen, head.pooling)
     return library.Model([x], body.get_parameters())
 
 
 def _pooled(ops: Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: ANN401 - nodes of the graph
-    """One vector for each text, zeros for one without tokens: [n, H] of [n, longest, H]."""
     op = ops.op
-    count = op.reduce_sum(seen, ops.whole(1))  # [n, 1]
-    one, zero = ops.number(1), ops.number(0)
+    count = op.reduce_sum(seen, ops.integer_node(1))  # [n, 1]
+    one, zero = ops.float_node(1), ops.float_node(0)
     if pooling == "mean":
-        return op.divide(op.reduce_sum(op.multiply(x, seen), ops.whole(1)), op.maximum(count, one))
+        return op.divide(op.reduce_sum(op.multiply(x, seen), ops.integer_node(1)), op.maximum(count, one))
     if pooling == "max":
-        low = op.multiply(op.subtract(seen, one), ops.number(UNSEEN))
-        y = op.reduce_max(op.add(op.multiply(x, seen), low), ops.whole(1))
+        low = op.multiply(op.subtract(seen, one), ops.float_node(UNSEEN))
+        y = op.reduce_max(op.add(op.multiply(x, seen), low), ops.integer_node(1))
     elif pooling == "cls":
-        y = op.squeeze(op.gather(x, ops.whole(0), ops.whole(1)), ops.whole(1))
+        y = op.squeeze(op.gather(x, ops.integer_node(0), ops.integer_node(1)), ops.integer_node(1))
     else:
         last = op.convert(op.maximum(op.subtract(count, one), zero), np.int64)  # [n, 1]
-        y = op.squeeze(op.gather(x, last, ops.whole(1), 1), ops.whole(1))
+        y = op.squeeze(op.gather(x, last, ops.integer_node(1), 1), ops.integer_node(1))
     return op.multiply(y, op.minimum(count, one))
 
 
 def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
-    """The model as a graph of OpenVINO's operators: padded tables in, the last hidden states [n, longest, H] out.
-
-    Its inputs are input_ids, attention_mask and, where `segments`, token_type_ids: int64 [n, longest] each.
-    """
+    """Return the transformer as a graph from padded int64[n, longest] inputs to hidden states [n, longest, H]."""
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
     ops, embedding, heads = Operators(op), weights.embedding, weights.heads
@@ -394,7 +380,7 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
         return parameter
 
     ids, mask = table("input_ids"), table("attention_mask")
-    inputs, first, step = [ids, mask], ops.whole(0), ops.whole(1)
+    inputs, first, step = [ids, mask], ops.integer_node(0), ops.integer_node(1)
     longest = op.gather(op.shape_of(ids), step, first)
     places = op.slice(ops.constant(embedding.positions[embedding.offset :]), first, longest, step, first)
     x = op.add(op.gather(ops.constant(embedding.words), ids, first), places)
@@ -407,27 +393,32 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
     if embedding.project is not None:
         x = ops.linear(x, embedding.project, embedding.project_bias)
     # What is added to the scores of tokens that nothing attends to, [n, 1, 1, longest].
-    seen = op.convert(op.unsqueeze(mask, ops.whole(1, 2)), np.float32)
-    added = op.multiply(op.subtract(seen, ops.number(1)), ops.number(UNSEEN))
+    seen = op.convert(op.unsqueeze(mask, ops.integer_node(1, 2)), np.float32)
+    added = op.multiply(op.subtract(seen, ops.float_node(1)), ops.float_node(UNSEEN))
     if weights.relative is not None:
         size = len(embedding.positions) - embedding.offset
         by_distance = ops.constant(distance_bias(weights.relative, size)[None])
         corner = op.concat([longest, longest], 0)
         added = op.add(
-            added, op.slice(by_distance, ops.whole(0, 0), corner, ops.whole(1, 1), ops.whole(2, 3))
+            added,
+            op.slice(
+                by_distance, ops.integer_node(0, 0), corner, ops.integer_node(1, 1), ops.integer_node(2, 3)
+            ),
         )
     width = weights.layers[0].out.shape[0] if weights.layers else 0
 
     def split(x: Any) -> Any:  # noqa: ANN401 - a node of the graph
         return op.transpose(
-            op.reshape(x, ops.whole(0, 0, heads, width // heads), True), ops.whole(0, 2, 1, 3)
+            op.reshape(x, ops.integer_node(0, 0, heads, width // heads), True), ops.integer_node(0, 2, 1, 3)
         )
 
     for layer in weights.layers:
         thirds = zip(np.split(layer.qkv, 3), np.split(layer.qkv_bias, 3), strict=True)
         query, key, value = (split(ops.linear(x, matrix, bias)) for matrix, bias in thirds)
         context = op.scaled_dot_product_attention(query, key, value, added)
-        context = op.reshape(op.transpose(context, ops.whole(0, 2, 1, 3)), ops.whole(0, 0, width), True)
+        context = op.reshape(
+            op.transpose(context, ops.integer_node(0, 2, 1, 3)), ops.integer_node(0, 0, width), True
+        )
         y = op.add(ops.linear(context, layer.out, layer.out_bias), x)
         x = ops.norm(y, layer.norm1, layer.norm1_bias, weights.eps)
         up = op.gelu(
@@ -439,7 +430,6 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
 
 
 def _loop_of(model: Any) -> str:  # noqa: ANN401  an openvino.Model
-    """The kind of a loop in a graph, also in a branch of it; "" where it has none."""
     for node in model.get_ops():
         kind = str(node.get_type_name())
         if kind in ("Loop", "TensorIterator"):
@@ -452,8 +442,7 @@ def _loop_of(model: Any) -> str:  # noqa: ANN401  an openvino.Model
 
 
 def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: Any) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
-    """The model with int8 matrices and int8 between the layers, calibrated on texts that come with Weir."""
-    library, nncf = require("openvino", extra="neural"), require("nncf", extra="int8")
+    library, nncf = require("openvino", extra="neural"), require("nncf", extra="torch")
     versions = f"{library.__version__} {nncf.__version__}"
     facts = f"{fingerprint(checkpoint)} graph {GRAPH} {names} {versions} {CALIBRATION_TEXTS}"
     name = hashlib.blake2b(facts.encode("utf-8"), digest_size=16).hexdigest()
@@ -467,7 +456,7 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: 
     tokens = load_tokenizer(checkpoint.folder, min(checkpoint.limit, 256))(texts)
     order = np.argsort(-tokens.lengths, kind="stable")
     parts = (tokens.take(order[i : i + 4]) for i in range(0, len(order), 4))
-    tables = [padded_tables(part, _fill(checkpoint), names) for part in parts]
+    tables = [_padded_tables(part, _fill(checkpoint), names) for part in parts]
     nncf.set_log_level(40)
     with redirect_stdout(StringIO()):  # its bars of progress would stand among Weir's tables
         model = nncf.quantize(
@@ -484,7 +473,6 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: 
 
 
 def _texts(count: int) -> list[str]:
-    """Texts of many kinds, the same everywhere: evenly from the collections that come with Weir."""
     texts: list[str] = []
     for folder in sorted((files("weir") / "datasets" / "brook").iterdir(), key=lambda one: one.name):
         lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")

@@ -1,4 +1,4 @@
-"""The engine static: looks up the vectors of a text's tokens in a table and takes their mean."""
+"""The engine static: the mean of the vectors of a text's tokens, looked up in a table."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from weir.models.tokens import Tokens
 from weir.models.weights import read_state
 
 TABLES = ("embedding.weight", "embeddings")
-"""What sentence-transformers and model2vec call the table."""
+"""Names of the table in sentence-transformers and model2vec."""
 
 
 @dataclass(frozen=True, eq=False)
 class StaticTable:
-    """Encode texts by the means of their tokens' vectors."""
+    """An engine that encodes texts as means of their tokens' vectors."""
 
     table: Float32
     """Vectors of all tokens, float32[V, d]."""
     head: VectorHead
     """Layers after the mean."""
     padded: bool = False
-    alone: bool = True
+    batch_independent: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """Return the means after the head, float32[n, d]; a text without tokens has zeros before it."""
+        """Return the means after the head, float32[n, d]; a text without tokens has mean 0."""
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():
@@ -45,21 +45,19 @@ class StaticTable:
         return rows
 
     def array(self, parts: Sequence[Float32]) -> Float32:
-        """Return the rows of several batches, one after the other."""
         return np.concatenate(parts)
 
     def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-        """(row, column, number) of what is above a threshold in a batch's rows, and of what is not a number."""
         there = ~(rows <= threshold)
         row, column = np.nonzero(there)
         return row, column, rows[there]
 
 
 def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:
-    """The engine around the table of a checkpoint.
+    """Return an engine that looks up token vectors in the checkpoint's table.
 
-    Raises BadValue for a head that is no mean, and for a table that stands for tokens by a mapping or by weights beside
-    it; StoreError for a checkpoint without a table.
+    Raises BadValue for a head without mean pooling, and a table with a mapping or weights; StoreError without
+    a table.
     """
     if not isinstance(head, VectorHead) or head.pooling != "mean":
         raise BadValue(f"{checkpoint.folder}: a table of vectors has a mean for each text, and nothing else")

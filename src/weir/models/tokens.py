@@ -1,4 +1,4 @@
-"""Texts to token numbers."""
+"""Tokenizers: from texts to token numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from weir.models.checkpoints import read_object
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
-    """Without transformers' own notes and bars, and without its warnings to its own developers."""
+    """Silence transformers' messages, progress bars and warnings."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -44,39 +44,39 @@ def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
 
 
 Text: TypeAlias = str | tuple[str, str]
-"""A text, or a pair of texts that a cross-encoder reads together."""
+"""A text, or a pair for a cross-encoder."""
 
 Bool: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of many texts: those of text i are ids[ptr[i]:ptr[i + 1]].
-
-    ids: int32[T]; ptr: int64[n + 1] from 0; segment: uint8[T], 1 in the second text of a pair, or None where
-    there are no pairs; visible: int64[n], how many of a text's first tokens the others attend to, or None for all.
-    """
+    """The tokens of many texts without padding: text i has ids[ptr[i]:ptr[i + 1]]."""
 
     ids: Int32
+    """int32[tokens]."""
     ptr: Int64
+    """int64[n + 1] from 0."""
     segment: NDArray[np.uint8] | None = None
+    """uint8[tokens], 1 in the second text of a pair; None without pairs."""
     visible: Int64 | None = None
+    """int64[n]: number of first tokens that are attended to; None for all."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
 
     @property
     def lengths(self) -> Int64:
-        """Tokens of each text."""
+        """Number of tokens of each text, int64[n]."""
         return np.diff(self.ptr)
 
     @property
     def positions(self) -> Int64:
-        """The place of each token in its own text, from 0."""
+        """Position of each token in its text, from 0."""
         return np.arange(self.ptr[-1]) - np.repeat(self.ptr[:-1], self.lengths)
 
     def take(self, codes: NDArray[np.integer]) -> Tokens:
-        """The texts at these positions, copied, in this order."""
+        """Return copies of the texts at these positions, in this order."""
         lengths = self.lengths[codes]
         ptr = offsets(lengths)
         where = np.repeat(self.ptr[:-1][codes] - ptr[:-1], lengths) + np.arange(ptr[-1])
@@ -84,17 +84,17 @@ class Tokens:
         return Tokens(self.ids[where], ptr, segment, None if self.visible is None else self.visible[codes])
 
     def mask(self) -> Bool:
-        """bool[n, longest]: where a padded table holds a token."""
+        """Return which cells of a padded table hold a token, bool[n, longest]."""
         longest = int(self.lengths.max(initial=0))
         return np.asarray(np.arange(longest) < self.lengths[:, None])
 
     def attended(self) -> Bool:
-        """bool[n, longest]: where a padded table holds a token that the others attend to."""
+        """Return which cells of a padded table hold a token that is attended to, bool[n, longest]."""
         mask = self.mask()
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
     def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
-        """Values aligned with the tokens as a table int64[n, longest], filled up at the end of each row."""
+        """Return values of tokens as a padded table, int64[n, longest]."""
         mask = self.mask()
         table = np.full(mask.shape, fill, np.int64)
         table[mask] = values
@@ -102,22 +102,23 @@ class Tokens:
 
 
 def packed(rows: Sequence[Sequence[int]]) -> Tokens:
-    """The tokens of each text as one array and offsets."""
+    """Return the tokens of texts as one array with offsets."""
     ptr = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
     return Tokens(np.fromiter(chain.from_iterable(rows), np.int32, int(ptr[-1])), ptr)
 
 
 @dataclass(frozen=True, eq=False)
 class ModelTokenizer:
-    """Turns texts into tokens, special ones included, cut at `limit`; safe in a thread. pad: what fills rows."""
+    """A thread-safe tokenizer that adds special tokens and truncates to `limit`."""
 
     inner: Any
     limit: int
     lower: bool = False
     pad: int = 0
+    """The padding token."""
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
-        """The tokens of these texts; the tokenizer's own threads do it outside Python's lock."""
+        """Return the tokens of texts, computed without Python's global lock."""
         inputs = list(texts)
         if self.lower:
             inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
@@ -129,12 +130,12 @@ class ModelTokenizer:
         return Tokens(tokens.ids, tokens.ptr, segment)
 
     def without_special(self, texts: Sequence[Text]) -> Tokens:
-        """The tokens of texts without those that a model expects around them."""
+        """Return the tokens of texts without special ones."""
         inputs = [str(t).lower() for t in texts] if self.lower else list(texts)
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """(tokens of each text if none were cut, characters of it that are before the cut), each int64[n]."""
+        """Return each text's tokens without truncation and its characters before the cut, int64[n] each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()
@@ -146,24 +147,24 @@ class ModelTokenizer:
         return tokens, characters
 
     def with_limit(self, limit: int) -> ModelTokenizer:
-        """The same tokenizer, cutting elsewhere."""
+        """Return the tokenizer with another limit."""
         inner = type(self.inner).from_str(self.inner.to_str())
         inner.enable_truncation(limit)
         return ModelTokenizer(inner, limit, self.lower, self.pad)
 
 
 PADDING = ("[PAD]", "<pad>")
-"""What tokenizers call the token that fills rows, where they name none."""
+"""Usual names of an undeclared padding token."""
 VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
-"""Files from which transformers makes a tokenizer; without any of them it would make one that knows no word."""
+"""Files of which transformers needs one for a tokenizer; without any it would make an empty one."""
 
 
 def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelTokenizer:
-    """The tokenizer of a checkpoint; `tokenizer.json` where it is, else made from the vocabulary files.
+    """Return a checkpoint's tokenizer, from `tokenizer.json` or else its vocabulary.
 
-    special: whether the tokens that a model expects around a text are set there.
+    special: add special tokens.
 
-    Raises StoreError for a checkpoint whose tokenizer cannot be read, BadValue for one without a fast form.
+    Raises StoreError for an unreadable tokenizer, BadValue for one without a fast form.
     """
     if (folder / "tokenizer.json").exists():
         tokenizers = require("tokenizers", extra="neural")

@@ -1,4 +1,4 @@
-"""Weights of checkpoints as NumPy arrays, BERT-like ones under one set of names."""
+"""Weights of checkpoints as NumPy arrays, with the same names for all BERT-like models."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from weir.models.checkpoints import ROBERTA, Checkpoint
 Array: TypeAlias = NDArray[Any]
 
 ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
-"""Names of activations in configurations, and of the approximation: none for the exact form, or tanh."""
+"""Names of GELU in configurations, with their approximation: none or tanh."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """What a token becomes: words [V, E]; positions [P, E], from row `offset`; segments [2, E] or None.
-
-    project, project_bias: [H, E], [H] where the embeddings are narrower than the layers, else None.
-    """
+    """The table of token embeddings of a checkpoint."""
 
     words: Array
+    """[V, E]."""
     positions: Array
+    """[P, E], from row `offset`."""
     offset: int
     segments: Array | None
+    """[2, E] or None."""
     norm: Array
     norm_bias: Array
     project: Array | None
+    """[H, E] if embeddings are narrower than layers, else None."""
     project_bias: Array | None
 
 
 @dataclass(frozen=True, eq=False)
 class BertLayer:
-    """One layer: qkv [3H, H], out [H, H], up [F, H], down [H, F], with their biases and two norms."""
+    """A layer: qkv [3H, H], out [H, H], up [F, H], down [H, F], their biases and two norms."""
 
     qkv: Array
     qkv_bias: Array
@@ -56,23 +57,22 @@ class BertLayer:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A model whose layers normalise behind each sum: BERT and its relatives.
-
-    relative: [buckets, heads] of MPNet's bias by distance, or None; approximate: the form of the
-    activation (GELU), none or tanh; eps: of the norms.
-    """
+    """The weights of BERT or a relative, whose layers normalise after each sum."""
 
     embedding: Embedding
     layers: tuple[BertLayer, ...]
     heads: int
     eps: float
+    """Epsilon of the norms."""
     approximate: str
+    """Approximation of GELU: none or tanh."""
     relative: Array | None
+    """[buckets, heads]: MPNet's distance bias, or None."""
 
 
 @dataclass(frozen=True)
 class _Names:
-    """What an architecture calls its parts; {} is the number of the layer."""
+    """An architecture's names of its tensors; {} is the layer number."""
 
     layer: str
     query: str
@@ -122,7 +122,7 @@ NAMES |= {"mpnet": MPNET, "distilbert": DISTILBERT}
 
 
 def supported(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint has an architecture that `read_weights` knows, in all its settings."""
+    """Return whether `read_weights` knows a checkpoint's architecture and settings."""
     config = checkpoint.config
     activation = config.get("hidden_act", config.get("activation", "gelu"))
     return (
@@ -135,10 +135,7 @@ def supported(checkpoint: Checkpoint) -> bool:
 
 
 def read_weights(checkpoint: Checkpoint) -> Weights:
-    """The weights of a supported checkpoint, as its files hold them.
-
-    Raises StoreError where a tensor is missing or the file is damaged.
-    """
+    """Return a supported checkpoint's weights; raises StoreError for missing or damaged tensors."""
     config, names = checkpoint.config, NAMES[checkpoint.architecture]
     state = ModelState(checkpoint.folder)
     activation = config.get("hidden_act", config.get("activation", "gelu"))
@@ -180,10 +177,9 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 
 
 def read_state(folder: Path) -> dict[str, Array]:
-    """All tensors in a checkpoint's files, by name, read without running anything they may hold.
+    """Return all tensors of a checkpoint by name, without running code; bfloat16 becomes float32.
 
-    Numbers of bfloat16 become float32, all others stay what they are. Raises StoreError where there are none, or where
-    they cannot be read; MissingExtra for the older format where torch is not installed.
+    Raises StoreError for missing or unreadable weights, MissingExtra for the older format without torch.
     """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Array] = {}
@@ -208,7 +204,6 @@ def read_state(folder: Path) -> dict[str, Array]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:
-    """The tensors of one file; NumPy has no bfloat16, whose bits are the upper half of a float32's."""
     opened = require("safetensors", extra="neural").safe_open(str(path), "numpy")
     with opened as file:
         names = list(file.keys())
@@ -229,7 +224,7 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
 
 
 class ModelState:
-    """The tensors of a model's files by their names in the bare model, whatever prefix stands before them."""
+    """The tensors of a model by their names without any prefix."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -240,7 +235,7 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def get(self, *names: str) -> Array | None:
-        """The tensor of the first of these names that is there, the shortest that ends in it; None where none is."""
+        """Return the tensor of the first known name, by its shortest full name, or None."""
         for name in names:
             inner = f".{name}"
             for full in self._names:
@@ -249,7 +244,7 @@ class ModelState:
         return None
 
     def __getitem__(self, names: str | tuple[str, ...]) -> Array:
-        """As `get`; raises StoreError where none is there."""
+        """Return the tensor like `get`; raises StoreError if it is missing."""
         names = (names,) if isinstance(names, str) else names
         tensor = self.get(*names)
         if tensor is None:
@@ -262,11 +257,12 @@ class ModelState:
 
 
 MAX_DISTANCE = 128
-"""Tokens from which all distances share a bucket."""
+"""Distance in tokens beyond which all share a bucket."""
 
 
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
-    """MPNet's bias [heads, L, L] by the distance of two tokens, in buckets that widen with it (as T5's).
+    """Return MPNet's attention bias, float32[heads, length, length], in distance buckets that widen like
+    T5's.
 
     table: [buckets, heads].
     """

@@ -1,4 +1,4 @@
-"""Answers of services, kept as they arrive; many requests side by side."""
+"""Stored answers of services, and many concurrent requests."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ from weir.core.strings import Int64
 from weir.errors import StoreError, StoreWarning
 from weir.files.atomic import storing, write_json
 from weir.files.leases import locked
+from weir.files.network import KeptConnection
 from weir.registry import session_only
-from weir.services.requests import AttemptError, FailureKind, KeptConnection
+from weir.services.requests import AttemptError, FailureKind
 from weir.settings import settings
+
+SCORED_KINDS = ("ok", "repaired", "unsigned")
+"""Kinds of language models' answers that contain a verdict."""
 
 # ----------
 # The store of answers: each is written with a checksum before it is used, under the hash of its request.
@@ -44,17 +48,17 @@ from weir.settings import settings
 
 ANSWERS, ABOUT = "answers.jsonl", "about.json"
 SYNC_SECONDS = 1.0
-"""A power cut loses the answers of so much time at most; a killed process loses none."""
+"""Most seconds of answers that a power cut loses; a killed process loses none."""
 RECENT_ANSWERS = 1 << 15
-"""Answers whose places are kept in a dict before they are sorted among the others."""
+"""Answers held in a dict before they are sorted into the columns."""
 _CRC_AT, _VALUE_AT = 49, 67  # where a line has its checksum and its value
 
 AnswerKey = tuple[int, int]
-"""The two halves of the hash of what was asked."""
+"""The two halves of a request's hash."""
 
 
 def answer_key(request: object) -> AnswerKey:
-    """The 128-bit hash of what is asked, any value that JSON can write."""
+    """Return the 128-bit hash of a request, any JSON value."""
     text = json.dumps(request, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -62,11 +66,13 @@ def answer_key(request: object) -> AnswerKey:
 
 @contextmanager
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
-    """The answers to whatever `about` describes entirely, open for asking as long as the block.
+    """Yield the store of answers for a description, opened for adding until the block ends.
 
-    name: how its folder begins. What declares no version (see Identity in registry.py) is kept for the block alone, in
-    a file that goes with the process. Waits for a process that asks the same. Raises StoreError where nothing can be
-    written; warns (StoreWarning) of answers that were damaged.
+    name: beginning of its folder's name.
+    about: everything that decides an answer; without a version (`session_only`) the store is temporary.
+
+    Waits for another process with the same store. Raises StoreError if nothing can be written, warns
+    (StoreWarning) of damaged answers.
     """
     if session_only(about):
         with tempfile.TemporaryFile(buffering=0) as file:
@@ -91,9 +97,9 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """The answers that are kept of what `answer_store` names so, for reading alone; None where there are none.
+    """Yield the store of `answer_store(name, about)` for reading only; None if it does not exist.
 
-    Does not wait: what another process writes meanwhile may be missing.
+    Does not wait: answers that another process is writing may be missing.
     """
     path = _folder(name, about)[0] / ANSWERS
     if session_only(about) or not path.is_file():
@@ -108,7 +114,6 @@ def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 
 def _folder(name: str, about: Mapping[str, object]) -> tuple[Path, str]:
-    """(the folder of some answers, what they are about as JSON)."""
     text = json.dumps(about, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.")[:60]
@@ -116,7 +121,6 @@ def _folder(name: str, about: Mapping[str, object]) -> tuple[Path, str]:
 
 
 def _whole(line: bytes | bytearray) -> bool:
-    """Whether a line is as it was written."""
     name, value = line[8:40], line[_VALUE_AT:-2]
     begins = line[:8] == b'{"key":"' and line[57:_VALUE_AT] == b'","value":' and line.endswith(b"}\n")
     return begins and line[_CRC_AT:57] == b"%08x" % zlib.crc32(value, zlib.crc32(name))
@@ -124,7 +128,7 @@ def _whole(line: bytes | bytearray) -> bool:
 
 @dataclass
 class _Places:
-    """Where answers stand in the file, by key: sorted columns, and what was added since they were sorted."""
+    """Offsets of answers in the file, by key: sorted columns, and recent ones not sorted yet."""
 
     first: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     second: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -135,13 +139,12 @@ class _Places:
         return len(self.at) + len(self.recent)
 
     def add(self, key: AnswerKey, at: int) -> None:
-        """A later answer to the same question takes the place of the first."""
+        # It replaces an earlier answer to the same request.
         self.recent[key] = at
         if len(self.recent) >= RECENT_ANSWERS:
             self._sort()
 
     def find(self, key: AnswerKey) -> int:
-        """The place of an answer, -1 where there is none."""
         at = self.recent.get(key)
         if at is not None:
             return at
@@ -164,7 +167,7 @@ class _Places:
 
 @dataclass(eq=False)
 class AnswerStore:
-    """An open file of answers; threads may share it."""
+    """A file of stored answers, opened for reading and adding; threads may share it."""
 
     path: Path
     file: BinaryIO = field(repr=False)
@@ -181,7 +184,7 @@ class AnswerStore:
             return self._places.find(key) >= 0
 
     def get(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
-        """What was added under a key, None where nothing was; raises StoreError where it was damaged meanwhile."""
+        """Return the value of a key, None if there is none; raises StoreError if it is damaged."""
         with self._turn:
             at = self._places.find(key)
             if at < 0:
@@ -199,9 +202,9 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Write a value, anything that JSON can write, under a key that is not there yet; it is kept once this returns.
+        """Append a JSON value under a new key, written when this returns.
 
-        Raises StoreError when the disk refuses; the file is then as it was.
+        Raises StoreError if the disk refuses; the file is then unchanged.
         """
         data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "backslashreplace"
@@ -223,12 +226,14 @@ class AnswerStore:
                 self.sync()
 
     def sync(self) -> None:
-        """Force what was added to the disk."""
+        """Flush added answers to the disk."""
         os.fsync(self.file.fileno())
         self._synced = time.monotonic()
 
     def read_places(self, mend: bool = True) -> None:
-        """Find the answers that are there, forget what is damaged; mend: cut off half a line at the end, and warn."""
+        """Find the answers in the file, without damaged ones; `mend` cuts off an incomplete last line, with a
+        warning.
+        """
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -261,20 +266,22 @@ REPORT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Request:
-    """body: what is sent, as JSON; number: which request it is; key: that of its answer."""
+    """A request to a service, with the key under which its answer is stored."""
 
     number: int
     key: AnswerKey
     body: Any
+    """JSON value to send."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answer to a request as JSON, or the error that ended it; seconds: from sending to answer."""
+    """The JSON answer to a request, or the error that ended it."""
 
     request: Request
     answer: Any = None
     seconds: float = 0.0
+    """Seconds from sending to answer."""
     error: AttemptError | None = None
 
 
@@ -283,26 +290,27 @@ Retried: TypeAlias = Callable[[AttemptError], None]
 
 
 class Worker(Protocol):
-    """Sends the requests of one thread, over a connection or to a process."""
+    """Sends the requests of a thread, over a connection or to a process."""
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """One outcome for each request, in any order, as they come."""
+        """Yield an outcome for each request, in any order, as they arrive."""
         ...
 
     def close(self) -> None:
-        """Close the connection, at once and from any thread; requests under way then fail."""
+        """Close the connection at once, from any thread; requests that are being answered then fail."""
         ...
 
 
 @dataclass(eq=False)
 class ConnectionWorker:
-    """A Worker with a connection of its own; send: the answer to a request as JSON, raises AttemptError."""
+    """A Worker that sends its requests over its own connection."""
 
     send: Callable[[KeptConnection, Request], Any]
+    """Returns the JSON answer to a request; raises AttemptError."""
     connection: KeptConnection = field(default_factory=KeptConnection)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """One outcome for each request, one after the other."""
+        """Yield an outcome for each request, one after another."""
         for request in requests:
             start = time.perf_counter()
             try:
@@ -312,67 +320,65 @@ class ConnectionWorker:
                 yield Outcome(request, error=error)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the worker's connection."""
         self.connection.close()
 
 
 class KeptAnswers(Protocol):
-    """Where answers go, such as an AnswerStore; threads share it."""
+    """A store of answers that threads share, such as an AnswerStore."""
 
-    def __contains__(self, key: AnswerKey) -> bool:
-        """Whether a request is answered already."""
-        ...
+    def __contains__(self, key: AnswerKey) -> bool: ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Store an answer; the next is not counted before this returns."""
+        """Store an answer on the disk before any caller counts it."""
         ...
 
 
 @dataclass(frozen=True)
 class RequestPolicy:
-    """How requests to a service are sent.
-
-    concurrency: requests, or batches of them, at a time; batch: requests that are handed over together; failures:
-    unanswered requests in a row after which no further one is sent; together: requests of a batch that are
-    answered at a time, 0 for all.
-    """
+    """Concurrency and failure limits of requests to a service."""
 
     concurrency: int = 8
+    """Concurrent requests, or batches of them."""
     batch: int = 1
+    """Requests passed to a worker together."""
     failures: int = 20
+    """Consecutive unanswered requests after which no more are sent."""
     together: int = 0
+    """Requests of a batch that are answered at the same time; 0 for all."""
 
 
 @dataclass
 class RequestCounts:
-    """How requests ended.
-
-    stored: answered before; answered: now; retried: failed attempts that were followed by another; faults: failed
-    attempts by kind, the last of a request among them; unanswered: requests without an answer, by the kind of their
-    last fault; first: the request that failed first, and why; stopped: whether requests were left out, since too many
-    in a row had failed.
-    """
+    """Numbers of requests that were answered, failed or sent again."""
 
     stored: int = 0
+    """Answered in an earlier run."""
     answered: int = 0
+    """Answered in this run."""
     retried: int = 0
+    """Failed attempts followed by another."""
     faults: Counter[FailureKind] = field(default_factory=Counter)
+    """Failed attempts by kind, including last ones."""
     unanswered: Counter[FailureKind] = field(default_factory=Counter)
+    """Requests without an answer, by the kind of their last failure."""
     first: tuple[Request, str] | None = None
+    """First failed request, and the reason."""
     stopped: bool = False
+    """True if too many in a row failed and the rest were not sent."""
 
     @property
     def failed(self) -> int:
-        """Requests without an answer."""
+        """Number of requests without an answer."""
         return sum(self.unanswered.values())
 
     @property
     def failed_by_kind(self) -> str:
-        """The number of requests without an answer by kind, in words."""
+        """Numbers of unanswered requests by kind, in words."""
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self.unanswered.items()))
 
     def add(self, other: RequestCounts) -> None:
-        """Add the counts of other requests."""
+        """Add the counts of another part of the work."""
         self.stored += other.stored
         self.answered += other.answered
         self.retried += other.retried
@@ -382,38 +388,41 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """The requests that a result took of a service, for its record.
-
-    name: of the service; versions: of what answers, as it names itself; empty: answers without content; milliseconds:
-    of each answer, stored ones included, by the number of requests under way; tokens, dollars: used, 0 and None where
-    they are not counted; answer_tokens: the tokens of answers among them; verdicts: of a language model's answers by
-    kind; cut: answers without a verdict that were cut; flagged: documents with a possible prompt injection; prompts:
-    the keys of all prompts to a language model.
-    """
+    """The use of a service for a result, as its record states it."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions that the service reports."""
     counts: RequestCounts = field(default_factory=RequestCounts)
     empty: int = 0
+    """Answers without content."""
     milliseconds: dict[int, array[float]] = field(default_factory=dict)
+    """Duration of each answer, including stored ones, by the number of concurrent requests."""
     tokens: int = 0
+    """0 if not counted."""
     answer_tokens: int = 0
+    """Tokens of answers among `tokens`."""
     dollars: float | None = None
+    """None if not counted."""
     verdicts: Counter[str] = field(default_factory=Counter)
+    """A language model's answers, by kind of verdict."""
     cut: int = 0
+    """Truncated answers without a verdict."""
     flagged: int = 0
+    """Documents with a possible prompt injection."""
     prompts: set[AnswerKey] = field(default_factory=set)
+    """Keys of all prompts to a language model."""
 
     def named(self, name: str) -> ServiceUsage:
-        """The same under a name."""
+        """Return a copy of these counts under another service's name."""
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Count an answer, as it is stored."""
+        """Count an answer, given in the form in which it is stored."""
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Counts, and percentiles of the milliseconds of an answer at each concurrency."""
+        """Return the counts, and percentiles of the answers' milliseconds at each concurrency."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -448,13 +457,16 @@ def run_requests(
     policy: RequestPolicy,
     progress: Callable[[int], None] | None = None,
 ) -> RequestCounts:
-    """Send the requests without an answer in the store, and store each answer as it comes.
+    """Send the requests to which the store has no answer, store each answer as it arrives, and return the
+    counts.
 
-    new_worker: makes a worker for each thread. progress: called with the number of requests done, from the caller's
-    thread. Stored is {"asked", "answer", "ms", "at", "time"}: milliseconds, requests under way, and when the answer
-    came, UTC in ISO's form. A batch for each thread is in memory. Raises whatever a worker raises besides the outcomes
-    that it reports.
+    new_worker: makes a worker for each thread.
+    progress: called from the caller's thread with the number of requests done.
+
+    Raises errors of workers that are not outcomes.
     """
+    # Stored is {"asked", "answer", "ms", "at", "time"}: "at" is the number of concurrent requests, "time" ISO
+    # UTC.
     queue = _RequestQueue(iter(requests), store, policy)
     workers = [new_worker(queue.retried) for _ in range(policy.concurrency)]
     threads = [threading.Thread(target=queue.run, args=(worker,), daemon=True) for worker in workers]
@@ -479,7 +491,7 @@ def run_requests(
 
 @dataclass(eq=False)
 class _RequestQueue:
-    """What the threads of `run_requests` share; pending: keys under way; failures: unanswered requests in a row."""
+    """State shared by the threads of `run_requests`."""
 
     requests: Iterator[Request]
     store: KeptAnswers
@@ -490,11 +502,12 @@ class _RequestQueue:
     closed: bool = False
     error: BaseException | None = None
     pending: set[AnswerKey] = field(default_factory=set)
+    """Keys of requests that are being answered."""
     failures: int = 0
+    """Consecutive unanswered requests."""
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, worker: Worker) -> None:
-        """Answer batch after batch until none is left."""
         try:
             while not self.ended and (batch := self.batch()):
                 for outcome in worker.ask(batch):
@@ -506,7 +519,6 @@ class _RequestQueue:
                 self.ended = True
 
     def batch(self) -> list[Request]:
-        """The next requests without an answer; a request that another thread sends is left to it."""
         batch: list[Request] = []
         with self.turn:
             for request in self.requests:
@@ -523,13 +535,11 @@ class _RequestQueue:
         return batch
 
     def retried(self, error: AttemptError) -> None:
-        """Count a failed attempt that another follows."""
         with self.turn:
             self.counts.retried += 1
             self.counts.faults[error.kind] += 1
 
     def finish(self, outcome: Outcome) -> None:
-        """Store an answer, or count a failure."""
         request, error, counts = outcome.request, outcome.error, self.counts
         if self.closed:
             return

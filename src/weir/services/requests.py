@@ -1,4 +1,4 @@
-"""Requests over HTTP: bounded in bytes, time and money, and retried; keys, which no message shows."""
+"""HTTP requests with bounds on bytes, time and money, retries, and keys that no message shows."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ import json
 import math
 import random
 import re
-import select
 import ssl
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
-from ipaddress import IPv4Address, ip_address
-from socket import SHUT_RDWR
-from socket import socket as Socket
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
-from urllib.parse import SplitResult, quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote, urlsplit
 
 from weir.errors import BadValue, ServiceError
 from weir.files.masks import without_secret
-from weir.files.retry_after import seconds_asked
+from weir.files.network import (
+    PIECE_BYTES,
+    RETRYABLE_STATUSES,
+    KeptConnection,
+    NotSentError,
+    is_this_machine,
+    seconds_asked,
+    seconds_before,
+)
 from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
+
+if TYPE_CHECKING:
+    from urllib3.response import BaseHTTPResponse
 
 # ----------
 # Keys: where they come from, how they are sent, and how they are masked.
@@ -35,25 +40,23 @@ from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
 
 @dataclass(frozen=True)
 class Key:
-    """A key and the environment variable it comes from; both None where none is sent.
+    """A secret key and the environment variable it comes from; both None if no key is sent."""
 
-    A server may send a key back: in an error, in an answer, as the name of its model. What is masked is the key as it
-    stands, with its characters written as JSON, an address or HTML may write them, in hexadecimal digits and in base
-    64, forwards or backwards, alone or within a longer text; and, of a key of more than PIECE_CHARACTERS, every piece
-    of so many characters. What is not found: a key in another encoding, encrypted, or cut into shorter pieces; and a
-    key of fewer than KEY_CHARACTERS within an answer, where it may be a word like any other.
-    """
-
+    # A server may echo a key in an error, an answer or a model name. Masked are: the key itself; its characters
+    # escaped for JSON, URLs or HTML; its hexadecimal and base 64 forms; each of these reversed or inside longer
+    # text; and every piece of PIECE_CHARACTERS of a longer key. Not found: other encodings, encryption, shorter
+    # pieces, and keys of fewer than KEY_CHARACTERS inside an answer, where they may be ordinary words.
     variable: str | None
+    """Name of the environment variable."""
     value: str | None = field(repr=False)
 
     @staticmethod
     def of(variable: str | None) -> Key:
-        """The key that an environment variable holds; None for no key."""
+        """Return the key in an environment variable; None for no key."""
         return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
-        """The key; raises ServiceError where it is missing or cannot be one."""
+        """Return the key; raises ServiceError if it is missing or has characters that no key has."""
         if not self.value:
             raise ServiceError(f"this needs a key: put it into the environment variable {self.variable}")
         if not re.fullmatch(r"[\x21-\x7e]+", self.value):
@@ -61,11 +64,11 @@ class Key:
         return self.value
 
     def header(self) -> dict[str, str]:
-        """The header that carries it as a bearer, none where there is no key; raises ServiceError as `checked`."""
+        """Return the Authorization header, empty if there is no key; raises ServiceError as `checked`."""
         return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
 
     def masked(self, text: object) -> str:
-        """What a server said, without the key, in one line."""
+        """Return a server's text with the key masked, in one line."""
         shown = str(text)
         for written in {self.value or "", quote(self.value or "", safe="")} - {""}:
             shown = shown.replace(written, "***")
@@ -73,192 +76,41 @@ class Key:
         return " ".join(shown.split())
 
     def masked_answer(self, data: bytes) -> bytes:
-        """The bytes of an answer without the key, whatever is made of them."""
+        """Return the bytes of an answer with the key masked."""
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
-        """Where it comes from, or how to give one."""
+        """Return a sentence that says which variable the key came from, or how to give one."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
 
 
 # ----------
-# HTTP exchanges, bounded in bytes and in time; redirects are not followed.
-
-
-_PIECE_BYTES = 1 << 16  # bytes read at a time
-_WATCH_SECONDS = 0.1
-CONNECT_SECONDS = 60.0
-"""How long a connection may take to open, however patient its requests are."""
-
-
-@dataclass(frozen=True)
-class HttpReply:
-    """What a server answered: status, its reason phrase, headers, and the body or its beginning."""
-
-    status: int
-    reason: str
-    headers: http.client.HTTPMessage
-    body: bytes
-
-
-class NotSentError(Exception):
-    """The connection failed before all was sent; reason: how."""
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
+# Requests and the addresses that they may go to.
 
 
 class AnswerTooLargeError(Exception):
-    """The body has more bytes than it may have."""
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine by its name alone: localhost, 127.0.0.0/8 or ::1."""
-    with suppress(ValueError):
-        address = ip_address(host)
-        return address.is_loopback if isinstance(address, IPv4Address) else str(address) == "::1"
-    return host.lower() == "localhost"
+    """The body exceeds the allowed number of bytes."""
 
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """What is sent: method, an absolute address, headers, and a body where there is one.
-
-    keys: those among the headers; they are masked in the answer before anybody sees it.
-    """
+    """An HTTP request with its absolute URL, ready to be sent."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes | None = None
     keys: Sequence[Key] = field(default=(), repr=False)
-
-
-@dataclass(eq=False)
-class KeptConnection:
-    """A connection that stays open between the exchanges of one thread, as long as both sides are in step.
-
-    A thread of its own closes it where an answer takes too long, however its bytes trickle.
-    """
-
-    _open: http.client.HTTPConnection | None = None
-    _to: tuple[str, str] = ("", "")
-    _busy: Socket | None = None
-    _ends: float = math.inf  # when the exchange has to be over
-    _late: bool = False
-    _closed: threading.Event = field(default_factory=threading.Event)
-    _watcher: threading.Thread | None = None
-
-    def send(self, request: HttpRequest, max_bytes: int, time_limits: tuple[float, float]) -> HttpReply:
-        """Send and read the answer: whole where its status is 2xx, else its first 64 KiB.
-
-        The keys that were sent are masked in it. max_bytes: of a whole answer. time_limits: seconds without any byte
-        (to connect, CONNECT_SECONDS at most), and seconds from the last byte sent to the last received. A proxy that
-        the environment names (HTTPS_PROXY) carries https, but not to localhost. Raises NotSentError where the body did
-        not leave; AnswerTooLargeError; TimeoutError for either limit; OSError and HTTPException where the connection
-        breaks.
-        """
-        silence, whole = time_limits
-        parts = urlsplit(request.url)
-        opened, connection = self._open, self._connected(parts, silence)
-        self._open, self._late = None, False
-        try:
-            try:
-                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-                if connection is not opened:
-                    connection.connect()
-                    connection.sock.settimeout(silence)
-                connection.request(request.method, path, request.body, dict(request.headers))
-            except OSError as error:
-                raise NotSentError(error) from error
-            self._busy, self._ends = connection.sock, time.monotonic() + whole
-            if self._watcher is None:
-                self._watcher = threading.Thread(target=self._keep_watch, daemon=True)
-                self._watcher.start()
-            with connection.getresponse() as response:
-                reply = _read(response, max_bytes)
-                in_step = (response.isclosed() or response.length == 0) and not response.will_close
-        except BaseException as error:
-            self._ends = math.inf
-            connection.close()
-            if self._late and isinstance(error, (OSError, http.client.HTTPException, ValueError)):
-                raise TimeoutError from None
-            raise
-        self._ends = math.inf
-        if in_step and not self._late:
-            self._open = connection
-        else:
-            connection.close()
-        body, reason = reply.body, reply.reason
-        for key in request.keys:
-            body, reason = key.masked_answer(body), key.masked(reason)
-        return replace(reply, body=body, reason=reason)
-
-    def close(self) -> None:
-        """Close the connection, also in the middle of an exchange of another thread, which then fails."""
-        self._closed.set()
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-        elif self._ends != math.inf:
-            self._shut_down()
-
-    def _connected(self, parts: SplitResult, silence: float) -> http.client.HTTPConnection:
-        """The open connection, where it leads there and the server did not close it; else another."""
-        to, open_connection = (parts.scheme, parts.netloc), self._open
-        # What arrived before anything was asked is the end of the connection, or no answer.
-        if (
-            open_connection is not None
-            and self._to == to
-            and not select.select([open_connection.sock], [], [], 0)[0]
-        ):
-            return open_connection
-        if open_connection is not None:
-            open_connection.close()
-        self._to = to
-        host, port, patience = parts.hostname or "", parts.port, min(silence, CONNECT_SECONDS)
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=patience)
-        proxy = None if is_this_machine(host) or proxy_bypass(host) else getproxies().get("https")
-        if not proxy:
-            return http.client.HTTPSConnection(host, port, timeout=patience)
-        via = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        connection = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=patience)
-        user = f"{unquote(via.username or '')}:{unquote(via.password or '')}".encode()
-        headers = {"Proxy-Authorization": f"Basic {b64encode(user).decode()}"} if via.username else {}
-        connection.set_tunnel(host, port, headers)
-        return connection
-
-    def _keep_watch(self) -> None:
-        while not self._closed.wait(_WATCH_SECONDS):
-            if time.monotonic() > self._ends:
-                self._late = True
-                self._shut_down()
-
-    def _shut_down(self) -> None:
-        if self._busy is not None:
-            with suppress(OSError):  # it is closed already
-                self._busy.shutdown(SHUT_RDWR)
-
-
-def _read(response: http.client.HTTPResponse, max_bytes: int) -> HttpReply:
-    """The answer: whole where its status is 2xx, else its beginning."""
-    good, pieces, size = response.status // 100 == 2, [], 0
-    while (good or size < _PIECE_BYTES) and (piece := response.read1(_PIECE_BYTES)):
-        size += len(piece)
-        if good and size > max_bytes:
-            raise AnswerTooLargeError(f"the answer has more than {max_bytes:,} bytes")
-        pieces.append(piece)
-    if good and response.length:  # what was promised and did not come
-        raise http.client.IncompleteRead(b"", response.length)
-    return HttpReply(response.status, response.reason, response.headers, b"".join(pieces))
+    """Keys sent in the headers, which are masked in the response."""
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue for an environment variable that is not there to be sent to that address."""
+    """Raise BadValue if an environment variable may not be sent as a key to this URL.
+
+    usual: the provider's own variable, allowed only at the provider's own URL (`base` None).
+    """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
         raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
     if key == usual and base is None:
@@ -271,9 +123,9 @@ def check_key(key: object, usual: str, base: str | None) -> None:
 
 
 def check_address(name: str, address: object, plain: bool = False) -> None:
-    """Raise BadValue for what is no address, and for plain http to another machine unless `plain` allows it.
+    """Raise BadValue if `address` is no plain http(s) URL; http to another machine needs `plain`.
 
-    name: what messages call it.
+    name: the setting's name in messages.
     """
     try:
         parts = urlsplit(address) if isinstance(address, str) else urlsplit("")
@@ -302,56 +154,64 @@ _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
 
 @dataclass(frozen=True)
 class Clock:
-    """Time as the client sees it: seconds since some moment and since 1970, waiting, and chance in [0, 1)."""
+    """The time, waiting and random numbers that requests use; tests replace it."""
 
     now: Callable[[], float] = time.monotonic
+    """Monotonic seconds."""
     wall: Callable[[], float] = time.time
+    """Seconds since 1970."""
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
+    """A random number in [0, 1)."""
 
 
 @dataclass
 class Spent:
-    """What was asked of a service so far: requests (retries among them), texts and tokens, those of answers
-    among them; seconds waited."""
+    """The requests, retries, texts and tokens used so far."""
 
     requests: int = 0
+    """Requests, including retries."""
     retries: int = 0
     texts: int = 0
     tokens: int = 0
+    """Tokens, including those of answers."""
     answer_tokens: int = 0
     waited: float = 0.0
+    """Seconds."""
 
 
 @cache
 def paid() -> Spent:
-    """What this process spent on paid services: one budget for all of them."""
+    """Return the use of all paid services by this process."""
     return Spent()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What may be spent by one process, how fast, and how patiently.
-
-    requests, tokens, dollars: the budget, None for no bound; dollars need a price, in dollars for a million tokens;
-    answer_price: that of tokens which a model says, None for the same. requests_per_minute, tokens_per_minute: None for
-    as fast as answers come. timeout: seconds without any byte; whole: seconds that one answer may take in all;
-    attempts: of one request; pause: seconds before the second attempt, doubled for each further one; longest: seconds
-    to wait at most, a server that asks for more ends the command.
-    """
+    """The budget and rate of a process, and its patience with a request."""
 
     requests: int | None = None
+    """Budget; None for no bound, as for tokens and dollars."""
     tokens: int | None = None
     dollars: float | None = None
+    """Requires `price`."""
     price: float | None = None
+    """Dollars for a million tokens."""
     requests_per_minute: float | None = None
+    """None for unlimited, as for tokens."""
     tokens_per_minute: float | None = None
     timeout: float = 60.0
+    """Seconds without any byte."""
     whole: float = 600.0
+    """Seconds for a complete answer."""
     attempts: int = 6
+    """Most attempts at a request."""
     pause: float = 1.0
+    """Seconds before the second attempt, doubled before each further one."""
     longest: float = 300.0
+    """Longest wait in seconds; a server that asks for more ends the command."""
     answer_price: float | None = None
+    """Dollars for a million tokens of answers; None for `price`."""
 
     def __post_init__(self) -> None:
         if self.dollars is not None and self.price is None:
@@ -361,7 +221,7 @@ class Limits:
 
     @staticmethod
     def of(settings: Settings) -> Limits:
-        """The limits that the environment sets; raises BadValue for what cannot be read."""
+        """Return the limits set in the environment; raises BadValue for values that cannot be read."""
         budget = _amounts("WEIR_API_BUDGET", settings.api_budget, ("requests", "tokens", "dollars"))
         rate = _amounts("WEIR_API_RATE", settings.api_rate, ("requests", "tokens"))
         text, prices = settings.api_price, list[float]()
@@ -384,14 +244,14 @@ class Limits:
         )
 
     def cost(self, tokens: int, answers: int = 0) -> float | None:
-        """Dollars for so many tokens, of which so many are a model's answers; None where no price is stated."""
+        """Return the dollars for `tokens`, `answers` of them in answers; None without a price."""
         if self.price is None:
             return None
         dearer = 0.0 if self.answer_price is None else self.answer_price - self.price
         return (tokens * self.price + answers * dearer) / 1e6
 
     def remaining(self, spent: Spent) -> int | None:
-        """Tokens that the budget still allows, None for any number."""
+        """Return the tokens left in the budget; None if unbounded."""
         bounds = [] if self.tokens is None else [self.tokens - spent.tokens]
         if self.dollars is not None and self.price:
             if self.answer_price is None:
@@ -402,7 +262,7 @@ class Limits:
         return min(bounds, default=None)
 
     def check(self, spent: Spent, tokens: int) -> None:
-        """Raise ServiceError, saying what was spent, where a request of so many tokens goes beyond the budget."""
+        """Raise ServiceError, saying what was spent, if a request of `tokens` would exceed the budget."""
         tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
             tokens_left is None or tokens <= tokens_left
@@ -414,7 +274,7 @@ class Limits:
         )
 
     def budget(self) -> str:
-        """The budget in words."""
+        """Return the limits on tokens and money in words, for messages."""
         amounts = [
             (self.requests, "{:,} requests"),
             (self.tokens, "{:,} tokens"),
@@ -423,7 +283,7 @@ class Limits:
         return " and ".join(text.format(value) for value, text in amounts if value is not None) or "no bound"
 
     def described(self, spent: Spent) -> str:
-        """What was spent, in words."""
+        """Return the amounts spent in words, with their cost if a price is known."""
         text = f"{spent.tokens:,} tokens in {spent.requests:,} requests"
         cost = self.cost(spent.tokens, spent.answer_tokens)
         if cost is not None:
@@ -434,10 +294,7 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A token bucket: `rate` a minute, of which ten seconds' worth may come at once; None lets all through.
-
-    Threads may share it: they wait one behind the other.
-    """
+    """A token bucket that threads share: `rate` a minute, with bursts of ten seconds' worth; None for no limit."""
 
     rate: float | None
     clock: Clock
@@ -450,9 +307,9 @@ class Bucket:
         self._since = self.clock.now()
 
     def take(self, amount: float) -> float:
-        """Wait until so much may go, and take it; returns the seconds waited.
+        """Wait until `amount` is available, take it, and return the seconds waited.
 
-        An amount above what the bucket holds goes when it is full, and is paid back afterwards.
+        An amount above the capacity passes when the bucket is full and leaves it in debt.
         """
         if self.rate is None:
             return 0.0
@@ -467,7 +324,7 @@ class Bucket:
         return wait
 
     def give(self, amount: float) -> None:
-        """Put back what was taken and not used; a negative amount was used beyond what was taken."""
+        """Give back unused amounts; a negative amount was used beyond what was taken."""
         with self._turn:
             self._level += amount
 
@@ -478,12 +335,18 @@ class Bucket:
 
 
 def estimated(text: str) -> int:
-    """Tokens of a text without its tokenizer: one for three bytes of UTF-8, more than most tokenizers make."""
+    """Return an upper estimate of a text's tokens: one for every three bytes of UTF-8."""
     return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
 
 
+def shortened(passage: str, max_length: int | None) -> str:
+    """Return the beginning of a passage of at most `max_length` estimated tokens; all of it for None."""
+    if max_length is None or estimated(passage) <= max_length:
+        return passage
+    return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
+
+
 def _amounts(variable: str, text: str | None, units: tuple[str, ...]) -> dict[str, float]:
-    """Amounts by unit, from a text such as "5 dollars, 2000000 tokens"."""
     amounts: dict[str, float] = {}
     for part in text.split(",") if text else ():
         match = _AMOUNT.fullmatch(part.strip())
@@ -500,25 +363,17 @@ def _amounts(variable: str, text: str | None, units: tuple[str, ...]) -> dict[st
 # Retries: after which failures, after how long, how often.
 
 
-RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses after which the same request may be answered."""
 SHOWN_CHARACTERS = 300
 
 FailureKind: TypeAlias = Literal["refused", "failed", "timed out", "malformed"]
-"""refused: a status of 4xx; failed: 5xx, or a connection or a program that broke; malformed: an answer that is none."""
+"""refused: status 4xx; failed: 5xx, or a broken connection or program; malformed: an unusable answer."""
 Redactor: TypeAlias = Callable[[object], str]
-"""A text in one line, without what is secret in it."""
+"""Returns a text in one line with its secrets masked."""
 T = TypeVar("T")
 
 
 class AttemptError(Exception):
-    """A request failed.
-
-    kind: how; wait: seconds the server asks for; again: whether the next attempt may be answered; status: that of the
-    answer, 0 where there was none; free: whether the service cannot have charged anything for it; absent: whether
-    nothing listens there, and nothing there ever answered this process; attempts: how many were made, known with the
-    last of them.
-    """
+    """A failed attempt at a request, which may be sent again."""
 
     def __init__(
         self,
@@ -532,32 +387,39 @@ class AttemptError(Exception):
     ) -> None:
         super().__init__(message)
         self.kind = kind
+        # Seconds the server asks to wait.
         self.wait = wait
+        # True if the next attempt may succeed.
         self.again = again
+        # 0 without an answer.
         self.status = status
+        # True if the service cannot have charged for it.
         self.free = free
+        # True if nothing listens there and never answered this process.
         self.absent = absent
+        # Set when the last attempt has failed.
         self.attempts = 1
 
 
 ABSENT_ATTEMPTS = 3
-"""Attempts at a server that never answered, and refuses the connection: it may be starting."""
+"""Attempts at a server that refuses connections and never answered, since it may be starting."""
 
 
 @cache
 def _present() -> set[str]:
-    """Servers that answered this process, by host and port."""
     return set()
 
 
 def retry(
     attempt: Callable[[], T], limits: Limits, clock: Clock, retried: Callable[[AttemptError, float], None]
 ) -> T:
-    """What `attempt` returns, repeated after an AttemptError that may pass, as often as the limits allow.
+    """Return the result of `attempt`, repeated within the limits after each AttemptError that may be
+    temporary.
 
-    retried: called with each failure that another attempt follows, and the seconds waited before it. Raises the last
-    AttemptError, which says how many attempts were made, ServiceError for a server that is not there, after a few, and
-    whatever else `attempt` raises.
+    retried: called with each failure that is retried and the seconds before the next attempt.
+
+    Raises the last AttemptError, ServiceError for a server that is not there, and all other errors of
+    `attempt`.
     """
     number = 0
     while True:
@@ -570,8 +432,7 @@ def retry(
                 raise
             if error.absent and number >= min(ABSENT_ATTEMPTS, limits.attempts):
                 raise ServiceError(str(error)) from None
-            backoff = limits.pause * 2.0 ** (number - 1) * (0.5 + clock.chance())
-            wait = max(error.wait, min(backoff, limits.longest))
+            wait = seconds_before(number + 1, limits.pause, limits.longest, error.wait, clock.chance())
             reason = ""
             if number >= limits.attempts:
                 reason = f" ({number} attempts)"
@@ -596,13 +457,24 @@ def exchange(
     masked: Redactor,
     clock: Clock,
 ) -> bytes:
-    """The body of an answer with a status of 2xx; max_bytes, time_limits: see KeptConnection.send.
+    """Return the body of a response with status 2xx, keys masked; redirects are not followed.
 
-    Raises AttemptError for a connection that breaks and for any other status, with a message of one line without
-    secrets; AnswerTooLargeError.
+    max_bytes: bound of the body; of other statuses the first 64 KiB are read.
+    time_limits: seconds without any byte, and seconds for the whole exchange.
+
+    Raises AttemptError, its message one line without secrets, for a broken connection or another status;
+    AnswerTooLargeError.
     """
+    silence, whole = time_limits
     try:
-        reply = connection.send(request, max_bytes, time_limits)
+        with connection.open(
+            request.method, request.url, request.headers, request.body, silence=silence, whole=whole
+        ) as response:
+            good, data = response.status // 100 == 2, bytearray()
+            while (good or len(data) < PIECE_BYTES) and (piece := response.read1(PIECE_BYTES)):
+                data += piece
+                if good and len(data) > max_bytes:
+                    raise AnswerTooLargeError(f"the answer has more than {max_bytes:,} bytes")
     except NotSentError as error:
         parts = urlsplit(request.url)
         if isinstance(error.reason, ConnectionRefusedError) and parts.netloc not in _present():
@@ -613,10 +485,14 @@ def exchange(
     except (http.client.HTTPException, OSError) as error:
         raise _broken(error, masked, free=False) from None
     _present().add(urlsplit(request.url).netloc)
-    status = reply.status
-    if status // 100 == 2:
-        return reply.body
-    text = reply.body.decode("utf-8", "replace")
+    body = bytes(data)
+    for key in request.keys:
+        body = key.masked_answer(body)
+    return body if good else _refused(response, body, masked, clock)
+
+
+def _refused(response: BaseHTTPResponse, body: bytes, masked: Redactor, clock: Clock) -> Never:
+    status, text = response.status, body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
         text = error_text(parsed_answer(text), text)
     exhausted = status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
@@ -624,19 +500,23 @@ def exchange(
     if len(shown) > SHOWN_CHARACTERS:  # servers quote the request first and say last what is wrong with it
         half = (SHOWN_CHARACTERS - 5) // 2
         shown = f"{shown[:half]} ... {shown[-half:]}"
-    message = f"{status} {masked(reply.reason)[:SHOWN_CHARACTERS]}" + (f": {shown}" if shown else "")
+    message = f"{status} {masked(response.reason)[:SHOWN_CHARACTERS]}" + (f": {shown}" if shown else "")
     if exhausted:
         message = f"{message}; {CONTINUES}"
     elif 300 <= status < 400:
-        location = masked(reply.headers.get("Location"))[:SHOWN_CHARACTERS]
+        location = masked(response.headers.get("Location"))[:SHOWN_CHARACTERS]
         message = f"{message}; it moved to {location}: give that address"
     again = status in RETRYABLE_STATUSES and not exhausted
-    wait = seconds_asked(reply.headers.get("Retry-After"), clock.wall()) if again else 0.0
+    wait = seconds_asked(response.headers.get("Retry-After"), clock.wall()) if again else 0.0
     raise AttemptError("failed" if status >= 500 else "refused", message, wait, again, status, free=True)
 
 
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
-    """An answer as JSON; raises ValueError for none, a name twice, a whole number of more than NUMBER_DIGITS."""
+    """Return a response parsed as JSON.
+
+    Raises ValueError for bad JSON, a repeated name in an object, or an integer of more than NUMBER_DIGITS
+    digits.
+    """
     return json.loads(data, parse_int=_whole_number, object_pairs_hook=_members)
 
 
@@ -654,7 +534,6 @@ def _whole_number(digits: str) -> int:
 
 
 def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
-    """The error that a broken connection means."""
     if isinstance(reason, TimeoutError):
         return AttemptError("timed out", "no answer in time", free=free)
     if isinstance(reason, http.client.IncompleteRead):
@@ -666,7 +545,7 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """The message within an error, that of its root where it has one, with its code; otherwise: where there is none."""
+    """Return the message and code in an error's body (of its root cause, if given); else `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -688,57 +567,57 @@ def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's
 
 
 NOBODY_STATUSES = {401, 402, 403, 404}
-"""Statuses that any request would get: the key is refused, or the model is not there."""
+"""Statuses that every request would get: bad key or missing model."""
 MOST_COUNTED = 100
-"""Times the estimate that a service may count."""
+"""Largest believed ratio of a service's token count to our estimate."""
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Whether a service may have counted so many tokens for a request of so many by estimate: none is never free."""
+    """Return True if a service's token count is plausible for a request of `tokens` by estimate; 0 never is."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
 class UnusableAnswerError(Exception):
-    """An answer without what was asked for; the next may have it. text: number of the text with a wrong value."""
+    """A response without the requested content, which the next attempt may bring."""
 
     def __init__(self, message: str, text: int | None = None) -> None:
         super().__init__(message)
+        # Number of the text with a wrong value.
         self.text = text
 
 
 @dataclass(frozen=True)
 class MeteredRequest(Generic[T]):
-    """A request and what it may cost.
-
-    tokens: by estimate at most, of which answer_tokens are the answer's; answer_bytes: at most; read: the answer, and
-    the tokens that the service counts, all and the answer's, None for counts that are missing or not believed; it
-    raises UnusableAnswerError.
-    """
+    """A request, with upper estimates of the tokens that it will cost."""
 
     http: HttpRequest
     tokens: int
+    """All tokens, including the answer's."""
     answer_tokens: int
     answer_bytes: int
     read: Callable[[Any], tuple[T, tuple[int, int] | None]]
+    """Returns the parsed answer and the service's counts (all tokens, the answer's), None if missing or not
+    plausible. Raises UnusableAnswerError.
+    """
 
 
 class BudgetLedger(Protocol):
-    """Where requests are counted before they are sent: of one process, or of all processes of a cluster."""
+    """A count of requests before they are sent, for a process or for all processes of a cluster."""
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
-        """Take room in the budget and a place in the rate of a service: (number of the reservation, seconds waited).
+        """Reserve budget and rate for a request; return (reservation number, seconds waited).
 
-        Raises ServiceError where the budget ends.
+        Raises ServiceError if the budget is exhausted.
         """
         ...
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Count what the request of a reservation used: tokens, and the answer's among them."""
+        """Replace a reservation by the tokens used: all, and the answer's."""
         ...
 
 
 LEDGER: ContextVar[BudgetLedger | None] = ContextVar("LEDGER", default=None)
-"""The ledger of the cluster that a process works for; None: each process has its own budget and rate."""
+"""The cluster's ledger; None if each process has its own budget and rate."""
 
 
 @dataclass(frozen=True)
@@ -750,13 +629,11 @@ class _Reservation:
 
 @dataclass(eq=False)
 class Ledger:
-    """The ledger of one process, or of a cluster where an actor holds it; threads share it.
+    """A ledger in memory, shared by the threads of a process; in a cluster an actor holds it."""
 
-    Requests under way count with their estimate, so that together they stay within the budget; one for which there may
-    be room once others are back waits for them. A reservation that nobody settles, since its process was killed,
-    counts as used once its request must have ended.
-    """
-
+    # Requests under way count with their estimate, so that together they stay within the budget; a request that
+    # may fit once others return waits for them. A reservation never settled (its process was killed) counts as
+    # used once its request must have ended.
     spent: Spent
     clock: Clock
     _open: dict[int, _Reservation] = field(default_factory=dict)
@@ -765,7 +642,6 @@ class Ledger:
     _turn: threading.Condition = field(default_factory=threading.Condition, repr=False)
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
-        """As the protocol says."""
         with self._turn:
             while True:
                 self._close_abandoned()
@@ -798,7 +674,7 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """As the protocol says; nothing where the reservation was given up."""
+        """Count the use of a request; no effect if its reservation was abandoned."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:
@@ -816,23 +692,22 @@ class Ledger:
 
 
 SETTLED_SECONDS = 30.0
-"""How often those that wait for room look for reservations that nobody will settle."""
+"""Interval at which waiting requests look for abandoned reservations."""
 ABANDONED_FACTOR = 2.0
-"""After how many times the limit of one answer a reservation counts as abandoned."""
+"""A reservation is abandoned after this multiple of the time limit of an answer."""
 
 
 @dataclass(eq=False)
 class MeteredClient:
-    """A service as one process uses it; threads share it, each with a connection of its own.
-
-    spent: on all services of this process. tokens: spent on this service, as it counts them, or by estimate.
-    """
+    """A service as used by a process; threads share it, each with its own connection."""
 
     key: Key
     limits: Limits
     clock: Clock
     spent: Spent
+    """Use of all services by this process."""
     tokens: int = 0
+    """Tokens spent on this service, by its count or by estimate."""
     ledger: BudgetLedger = field(init=False)
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -842,9 +717,9 @@ class MeteredClient:
     def answered(
         self, connection: KeptConnection, request: MeteredRequest[T], retried: Callable[[AttemptError], None]
     ) -> T:
-        """The answer of the service; retried: called after each failed attempt that is retried.
+        """Return the service's parsed answer; `retried` is called after each failed attempt that is retried.
 
-        Raises ServiceError where the budget ends or the service refuses the key or the model, AttemptError where no
+        Raises ServiceError if the budget is exhausted or the service refuses key or model, AttemptError if no
         attempt brings a usable answer.
         """
 
@@ -888,6 +763,6 @@ class MeteredClient:
         return retry(attempt, self.limits, self.clock, count_retry)
 
     def count_texts(self, count: int) -> None:
-        """Note that so many texts were answered for."""
+        """Add to the number of texts that were answered."""
         with self._turn:
             self.spent.texts += count

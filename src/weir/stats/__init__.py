@@ -1,4 +1,4 @@
-"""From per-query scores to inference: intervals, tests and corrections; values for those who compare with settings."""
+"""From scores to inference: intervals, tests, corrections, power, comparisons, gates, agreement of labels."""
 
 from weir.lazy_names import lazy_names
 

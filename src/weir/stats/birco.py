@@ -9,7 +9,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import between, count, percent_points, percent_step, score
 from weir.core.run import Run
 from weir.core.short_names import short_names
@@ -23,23 +23,23 @@ from weir.stats.score_rows import result_rows
 SEED = 42
 TRIALS = 1000
 RELEVANT_GRADE = 1
-"""Grade from which recall and MAP take a document for relevant, also where grades have fractions."""
+"""Lowest grade that counts as relevant for recall and MAP, also for fractional grades."""
 RANKS_READ = 10
-"""Places of a ranking and of its pool that BIRCO's nDCG reads, whether they are there or not."""
+"""Ranks of a ranking and its pool that BIRCO's nDCG reads, even if they are missing."""
 
 
 @dataclass(frozen=True)
 class BircoMeasure:
-    """A measure of BIRCO's program.
-
-    line: its name where the program prints resampled means; own: what it computes; plain: what its name says;
-    leaves_out: whether its mean leaves out queries without a document of grade 1 or more.
-    """
+    """A measure as BIRCO's own program computes it."""
 
     line: str
+    """Name in the program's output of resampled means."""
     own: Measure
+    """The measure that it computes."""
     plain: Measure
+    """The measure that its name promises."""
     leaves_out: bool
+    """True if its mean skips queries without a document of grade 1 or more."""
 
 
 BIRCO_MEASURES: dict[str, BircoMeasure] = {
@@ -54,49 +54,52 @@ BIRCO_MEASURES: dict[str, BircoMeasure] = {
         ("MAP", "MAP", "AP", "AP", True),
     )
 }
-"""BIRCO's measures by what its program calls them without resampling. MRR@10 looks for the documents of the query's
-highest grade, and two lines of resampled means are named R@100, of which the first is R@10."""
+"""BIRCO's measures by their names without resampling. MRR@10 looks for the documents of the query's highest grade;
+two lines of resampled means are named R@100, and the first is R@10."""
 
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure of BIRCO's rank2metric beside the score that its name promises, and why they differ.
-
-    measure: BIRCO's name, and line: that of its output; definition: its measure here; mean: over the queries that
-    count; queries: how many do; printed: the mean of 1,000 bootstrap means, which BIRCO prints as the score; deviation:
-    theirs, with n in the denominator, printed behind a plus-minus sign. plain: the measure of that name; score, low,
-    high: its mean over all judged queries and the 95% bootstrap interval. printed - score is the sum of resampling: the
-    mean of bootstrap means less the mean; left_out: what leaving out queries adds; best_grade: what looking for the
-    highest grade alone adds.
-    """
+    """A figure of BIRCO's rank2metric beside the score that its name promises, and what makes the difference."""
 
     dataset: str
     system: str
     measure: str
+    """BIRCO's name."""
     line: str
+    """Name in BIRCO's output."""
     definition: str
+    """The measure that BIRCO computes, by Weir's name."""
     mean: float
+    """Mean over the `queries` that count for BIRCO."""
     queries: int
     printed: float
+    """Mean of 1,000 bootstrap means, which BIRCO prints as the score."""
     deviation: float
+    """Standard deviation of these (divided by n), printed after a plus-minus sign."""
     plain: str
+    """The measure that the name promises."""
     score: float
+    """Its mean over all judged queries; `low` and `high` are its 95% bootstrap interval."""
     low: float
     high: float
     resampling: float
+    """printed - mean. The three differences sum to printed - score."""
     left_out: float
+    """Difference from leaving out queries."""
     best_grade: float
+    """Difference from looking for the highest grade only."""
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """BIRCO's figures of a ranking, to the last digit, and the scores beside them.
+    """Return BIRCO's figures of a ranking, to the last digit, beside the proper scores.
 
-    The pool of a query are its judged documents, grade 0 included, and the ranking must hold all of them and no other.
-    For each measure NumPy's legacy generator is seeded with 42 anew. dataset, system: their names, by default none and
-    the run's. Raises BadValue for a ranking that leaves out a
-    query or a document of its pool or holds another, where BIRCO's program ends with an error. Source: Wang et al.
-    2024, evaluation/rank2metric.py of its repository at 84b2b05.
+    dataset, system: names in the rows, default: "" and the run's name.
+
+    Raises BadValue unless the run ranks exactly the judged documents of each query: BIRCO's program then
+    fails.
     """
+    # Wang et al. 2024, evaluation/rank2metric.py of its repository at 84b2b05.
     name = system or run.name
     ranked = {query: set(docs) for query, docs in run.to_dict().items()}
     for query, judged in qrels.to_dict().items():
@@ -139,10 +142,7 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """What BIRCO's program gets wrong with these judgments, in sentences.
-
-    Weir scores such queries by their definitions. Source: as `birco_scores`.
-    """
+    """Return sentences on the queries that BIRCO's program scores otherwise than by its definitions."""
     if not len(qrels):
         return []
     starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)
@@ -172,12 +172,10 @@ def birco_remarks(qrels: Qrels) -> list[str]:
 
 
 LEAST_SHARE = 5e-6
-"""The smallest difference that is shown, as a share of 1: half of the last digit that BIRCO prints."""
+"""Smallest difference that is shown: half of the last digit that BIRCO prints."""
 
 
-@result("official", BircoScore)
-def birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
-    """A line for each ranking and measure: what BIRCO prints, the score, and what makes them differ."""
+def _birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
     several = len({one.dataset for one in scores}) > 1
     head = ["system", "BIRCO's name", "printed", "score", "measure", "printed differs by"]
     lines = [["dataset", *head] if several else head]
@@ -201,3 +199,6 @@ def birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
         "score: over all judged queries, with its 95% bootstrap interval; weir compare gives verdicts"
     )
     return (table_of(lines, keys=1 + several, notes=[note]),)
+
+
+BIRCO_SCORES = ResultKind("official", BircoScore, _birco_tables)

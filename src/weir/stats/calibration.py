@@ -1,4 +1,4 @@
-"""The gate of a model's labels: they count if they agree with people's labels well enough on shared pairs."""
+"""The gate of a model's labels: they count if they agree well enough with people's on shared pairs."""
 
 from __future__ import annotations
 
@@ -29,92 +29,82 @@ from weir.stats.label_agreement import (
 from weir.stats.resampling import fewest
 
 DEFAULT_LEAST = "binary kappa 0.4"
-"""The least value of the lower end of the interval; see docs/decisions/015-labels.md."""
+"""Minimum of the interval's lower end; see docs/decisions/015-labels.md."""
 FEWEST_PAIRS = 30
 """Pairs judged by both below which a kappa says nothing (McHugh 2012)."""
 BINARY = "binary kappa"
 PLACES = 10
-"""Places of a ranking in which judged documents are counted as a model's or people's."""
+"""Ranks in which judged documents are counted as a model's or people's."""
 _ERRORS = ("mean absolute error", "bias")  # of which more is not better
 _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>-?[0-9.]+)")
 
 
 @dataclass(frozen=True)
 class LeastAgreement:
-    """The least agreement with people from which a model's labels count.
-
-    statistic: of label_agreement.STATISTICS, or "binary kappa", which is of grades from `cut` on; least: what the lower
-    end of its interval reaches. It prints as it is written: "binary kappa from 2 0.5".
-    """
+    """The agreement with people that a model's labels must reach; prints as "binary kappa from 2 0.5"."""
 
     statistic: str
+    """One of label_agreement.STATISTICS, or "binary kappa", for which grades from `cut` are relevant."""
     least: float
+    """Minimum of the interval's lower end."""
     cut: float = 1.0
 
     def __str__(self) -> str:
-        return f"{self.name} {self.least:g}"
+        return f"{self.statistic_name} {self.least:g}"
 
     @property
-    def name(self) -> str:
-        """The statistic, with the grade from which a pair is relevant where that is not 1."""
+    def statistic_name(self) -> str:
+        """The statistic, with the cut if it is not 1."""
         return self.statistic if self.cut == 1 else f"{self.statistic} from {self.cut:g}"
 
 
 def parse_least(text: str) -> LeastAgreement:
-    """A threshold from "STATISTIC NUMBER", as "quadratic kappa 0.6", or "binary kappa from 2 0.5".
+    """Return the threshold in a text such as "quadratic kappa 0.6" or "binary kappa from 2 0.5".
 
-    Raises UnknownName for another statistic, BadValue for what is written otherwise and a number outside -1..1.
+    Raises UnknownName for another statistic, BadValue for other syntax and a number outside -1..1.
     """
     written = _WRITTEN.fullmatch(" ".join(text.split()))
     if written is None:
-        raise BadValue(
-            f"--min-agreement: found '{text}'; expected a statistic and a number, as in '{DEFAULT_LEAST}'"
-        )
+        raise BadValue(f"`least`: found '{text}'; expected a statistic and a number, as in '{DEFAULT_LEAST}'")
     statistic, cut = written["statistic"], written["cut"]
     statistics = [BINARY, *(name for name in STATISTICS if name not in _ERRORS)]
     if statistic not in statistics:
         raise UnknownName("statistic of agreement", statistic, statistics)
     if cut is not None and statistic != BINARY:
-        raise BadValue(
-            f"--min-agreement: 'from {cut}' is of '{BINARY}' alone; '{statistic}' is of all grades"
-        )
+        raise BadValue(f"`least`: 'from {cut}' is of '{BINARY}' alone; '{statistic}' is of all grades")
     try:
         least, from_grade = float(written["least"]), float(cut or 1)
     except ValueError:
         least, from_grade = math.nan, 1.0
     if not -1 <= least <= 1:
-        raise BadValue(
-            f"--min-agreement: found '{text}'; expected a number from -1 to 1 behind the statistic"
-        )
+        raise BadValue(f"`least`: found '{text}'; expected a number from -1 to 1 behind the statistic")
     return LeastAgreement(statistic, least, from_grade)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well a model's labels agree with people's on the pairs that both judged, and whether that is enough.
-
-    value, low, high: the statistic with its 95% interval by resampling queries, NaN where no pair is judged by both;
-    bias: the model's mean grade less people's; passed: the interval is above the least, and rests on FEWEST_PAIRS and
-    as many queries as an interval takes.
-    """
+    """The agreement of a model's labels with people's on pairs that both judged, and whether it suffices."""
 
     least: LeastAgreement
     value: float
+    """The statistic; NaN, like its 95% interval, if no pair is judged by both."""
     low: float
     high: float
     pairs: int
     queries: int
     bias: float
+    """The model's mean grade minus people's."""
     passed: bool
+    """True if the interval lies above the minimum and rests on enough pairs and queries."""
 
     def sentence(self) -> str:
-        """The statistic, what it rests on, and why it is enough or not."""
+        """Return a sentence with the statistic, its basis, and why it suffices or not."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
-        statistic = f"{self.least.name} {score(self.value)} {between(self.low, self.high)}"
+        statistic = f"{self.least.statistic_name} {score(self.value)} {between(self.low, self.high)}"
         if math.isnan(self.value):
-            statistic = f"{self.least.name} undefined"
+            statistic = f"{self.least.statistic_name} undefined"
         if self.passed:
             return f"{statistic} {basis}, at least {self.least.least:g} asked, bias {change(self.bias)}"
         if self.pairs < FEWEST_PAIRS or self.queries < fewest():
@@ -124,7 +114,7 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Compare a model's labels with people's; raises BadValue for more than MOST_LABELS grades."""
+    """Return the agreement of a model's labels with people's; raises BadValue for more than MOST_LABELS grades."""
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
     tables = label_tables(people, model)
@@ -145,19 +135,20 @@ def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibrati
 
 @dataclass(frozen=True, eq=False)
 class GatedLabels:
-    """The judgments that scores are of, after the gate.
-
-    qrels: people's, and where the calibration passed, the model's for pairs that people left open, in queries that
-    people judged; people: theirs alone; name: what the model's labels are called; left_out: queries that the model
-    alone judged; model_judgments: judgments among people's that are a model's by their origin, which count for nothing.
-    """
+    """The judgments used for scores: people's, and a model's if they agree well enough."""
 
     qrels: Qrels
+    """People's judgments; if the calibration passed, also the model's on unjudged pairs of queries that
+    people judged.
+    """
     people: Qrels
     name: str
+    """Name of the model's labels in messages."""
     calibration: Calibration
     left_out: int = 0
+    """Queries that only the model judged."""
     model_judgments: int = 0
+    """Judgments among people's with a model as origin, which are ignored."""
 
     def marked(
         self,
@@ -167,9 +158,10 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """The scores of a run by `qrels` with a sentence on the use of the model's labels.
+        """Return the scores with a sentence on the use of the model's labels.
 
-        joined: its join with `qrels`; join: joins it with other judgments, here people's alone.
+        joined: the run joined with `qrels`.
+        join: joins the run with other judgments.
         """
         left_out = ""
         if self.left_out:
@@ -189,9 +181,9 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Add a model's labels to people's if their calibration passes; raises BadValue without labels of people.
+    """Return people's judgments, with the model's added if their calibration passes.
 
-    Judgments of `people` whose origin is a model's are not people's and are left out.
+    Raises BadValue if no judgment is people's; judgments of `people` with a model as origin are ignored.
     """
     model_judgments = 0
     if people.origin is not None:

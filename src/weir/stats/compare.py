@@ -1,4 +1,4 @@
-"""Comparisons of systems that end with a verdict: better, worse, equivalent, undecided."""
+"""Compare systems on one measure and give each pair a verdict: better, worse, equivalent or not separable."""
 
 from __future__ import annotations
 
@@ -11,26 +11,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.argument_types import checked_fields
-from weir.core.frames import plain
+from weir.core.colours import STYLES
+from weir.core.frames import json_value
 from weir.core.origin import apart
 from weir.core.query_metadata import QueryGroups
-from weir.core.results import result
-from weir.core.rounding import change, count, effect, probability, score, share
+from weir.core.rounding import change, count, effect, percent, probability, score
 from weir.core.scores import JudgedScores, Note, Scores, averaged
 from weir.core.short_names import short_names
 from weir.core.strings import Float64, Ids, Int64
-from weir.core.tables import STYLES, Cell, Table, sentences, table_of
+from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
-from weir.stats.intervals import INTERVALS, bounds, two_level_means
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
-from weir.stats.resampling import FEW_VALUES, LEVEL, RESAMPLES, SEED, few_bounds, fewest, mean_bounds
+from weir.stats.resampling import (
+    DRAWS,
+    FEW_VALUES,
+    INTERVALS,
+    LEVEL,
+    RESAMPLES,
+    SEED,
+    Draws,
+    bounds,
+    few_bounds,
+    fewest,
+    mean_bounds,
+    percentiles,
+    two_level_means,
+)
+from weir.stats.run_noise import RunNoise, noise_of
 from weir.stats.significance import (
     CORRECTIONS,
-    DRAWS,
     TEST,
     TESTS,
-    Draws,
     Pairs,
     adjusted,
     all_pairs,
@@ -45,10 +57,12 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """(both scores on the same queries, notes on the queries that were left out).
+    """Return both scores restricted to the same queries, and notes on the queries left out.
 
-    common: keep the queries that both have with the same judgments. Raises BadValue, naming the queries, where queries,
-    judgments or conventions differ without `common`, and where no query is left.
+    common: keep only the queries that both have with the same judgments.
+
+    Raises BadValue if conventions differ, if no query is left, or if queries or judgments differ (without
+    `common`, or without `marks` to compare judgments by).
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -84,7 +98,7 @@ def on_same_queries(
     if not common:
         raise BadValue(
             f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(differences)}; save the "
-            "baseline anew, or compare on the queries that both have (--common)"
+            "baseline anew, or compare on the queries that both have (`common=True`)"
         )
     same = [q for q in ours if q in shared and q not in set(anew)]
     if not same:
@@ -95,31 +109,57 @@ def on_same_queries(
 
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "-"]
-"""What a system is; "-" by a measure of which more is neither better nor worse."""
+"""The outcome of comparing two systems; "-" if the measure has no better direction."""
+
+
+def usual_correction(test: str, by_group: bool = False) -> str:
+    """Return the default correction of a test; raises UnknownName for another test."""
+    return "bh" if by_group and not TESTS.get(test).familywise else "holm"
+
+
+def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
+    """Raise BadValue for a correction if the test's p-values hold for all pairs together already.
+
+    With a margin of equivalence, the correction applies to the tests of equivalence.
+    """
+    if TESTS.get(test).familywise and correct != "none" and margin is None:
+        raise BadValue(
+            f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
+        )
 
 
 @checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
-    """How systems are compared; every field is part of the result.
+    """The settings of a comparison; every field is part of the result.
 
-    test, correct, interval: names in TESTS, CORRECTIONS and INTERVALS; level: of the intervals, and 1 - level is
-    that of the tests; power: of the minimum detectable effect; draws, seed: of a test that draws; margin: how large
-    a difference still counts as none, to find systems equivalent. Raises BadValue or UnknownName.
+    Raises BadValue for values out of range and UnknownName for unknown names.
     """
 
     test: str = TEST
+    """One of permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon and sign."""
     correct: str = "holm"
+    """One of holm, bonferroni, bh and none."""
     interval: str = "t"
+    """Of a difference: t, percentile, bca or studentised; two-level for datasets."""
     level: float = LEVEL
+    """Level of the intervals; tests use 1 minus it."""
     power: float = POWER
+    """Power at which the minimum detectable effect is computed."""
     draws: int = DRAWS
+    """Draws of a test that draws."""
     seed: int = SEED
+    """Seed of the draws."""
     margin: float | None = None
+    """Largest difference that counts as equivalent; by default equivalence is not tested."""
+    noise: tuple[RunNoise, ...] = ()
+    """How the systems' means vary when they are asked again, which intervals and tests on queries allow for."""
 
     def __post_init__(self) -> None:
         TESTS.get(self.test)
         CORRECTIONS.get(self.correct)
+        if self.correct != "holm":  # the default, which says nothing of a test that needs none
+            refuse_correction(self.test, self.correct, self.margin)
         INTERVALS.get(self.interval)
         if not 0 < self.level < 1:
             raise BadValue(f"the level is {self.level}; expected between 0 and 1")
@@ -132,16 +172,20 @@ class ComparisonMethod:
 
     @property
     def alpha(self) -> float:
-        """The level of the tests, without the rounding of the subtraction: 0.05 is not below it."""
+        """1 - level, rounded so that 0.95 gives 0.05 exactly."""
         return round(1 - self.level, 12)
 
     @property
     def correction(self) -> str:
-        """The correction that is made: none where the test's p-values hold for all pairs together already."""
+        """The correction that is applied: "none" if the test's p-values already hold for all pairs together."""
         return "none" if TESTS.get(self.test).familywise else self.correct
 
+    def noise_of(self, table: ScoreTable) -> RunNoise | None:
+        """Return the noise of a table's measure; None if it is not known, and for columns that are not all queries."""
+        return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
+
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """The tests that are adjusted together, of so many tests of so many systems; alike as in `Family`."""
+        """Return the family of tests that are corrected together; `alike` as in `Family`."""
         if TESTS.get(self.test).familywise:
             return Family(systems * (systems - 1) // 2, 1, "none")
         if self.correct == "none":
@@ -151,47 +195,46 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Values of one measure that several systems have on the same queries.
-
-    values: float64[K, Q], a row for each system, columns in the order of the identifiers, without NaN; left_out:
-    queries that not all systems have a value for; unit: what a column is; span: the largest possible difference of
-    two values, infinite where the measure has no bounds; geometric: values on queries are logarithms, so that
-    the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
-    columns are datasets, which then hold means as they are reported, the values on the queries of each, float64[K, Q]
-    for each of its parts; strata: where columns
-    are the queries of several parts that weigh the same, the values of each, not scaled; queries: what the
-    columns are, None where they are datasets; group: the group of queries that they are, "" for all; unit_of: what the
-    dataset counts as in a mean over datasets, the collection whose split it is.
-    """
+    """The values of one measure for several systems on the same queries, or on the same datasets."""
 
     dataset: str
     measure: str
     systems: tuple[str, ...]
     values: Float64
+    """float64[systems, columns] without NaN; columns are queries (or datasets) in identifier order."""
     left_out: int = 0
+    """Number of queries dropped because a system has no value."""
     unit: str = "queries"
+    """Name of a column in messages: "queries" or "datasets"."""
     span: float = math.inf
+    """Largest possible difference of two values; infinite for an unbounded measure."""
     geometric: bool = False
+    """True if values on queries are logarithms, so that reported means are their exponentials."""
     parts: tuple[tuple[Float64, ...], ...] = ()
+    """If columns are datasets: for each dataset, the float64[systems, queries] values of each of its parts."""
     strata: tuple[Float64, ...] = ()
+    """If columns pool several equally weighted parts: the unscaled values of each part."""
     queries: Ids | None = None
+    """Identifiers of the columns; None if columns are datasets."""
     group: str = ""
+    """Name of the query group; "" for all queries."""
     unit_of: str = ""
+    """Dataset's name in a mean over datasets: the collection of which it is a split."""
 
     @property
     def comparable(self) -> bool:
-        """Whether it has two columns, which a comparison needs."""
+        """True if there are at least two columns."""
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """The table of these queries alone, by number; raises BadValue for a table whose columns are datasets."""
+        """Return the table restricted to these columns; raises BadValue if columns are datasets."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
         return replace(self, values=self.values[:, columns], left_out=0, queries=queries)
 
     def ordered(self, systems: Sequence[int]) -> ScoreTable:
-        """The table with its systems in this order."""
+        """Return the table with its systems in this order."""
         rows = list(systems)
         return replace(
             self,
@@ -203,19 +246,17 @@ class ScoreTable:
 
     @property
     def logarithms(self) -> bool:
-        """Whether the values are logarithms: never of datasets, whose means are compared."""
+        """True if the values are logarithms; means of datasets never are."""
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """What the mean of each system is reported as: over datasets or parts that of their means, as tables of scores
-        have it, also where those are geometric."""
+        """Return the mean of each system as score tables report it: over the means of its datasets or parts, if any."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
-        return means_of_parts(self.strata or (self.values,), self.geometric)
+        return _means_of_parts(self.strata or (self.values,), self.geometric)
 
 
-def means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
-    """The mean of each system over the means of parts, float64[K, Q] each; geometric: whether values are logarithms."""
+def _means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
     return [
         exact_mean(np.array([averaged(exact_mean(row), geometric) for row in rows]))
         for rows in zip(*parts, strict=True)
@@ -224,56 +265,58 @@ def means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """A system in a comparison: its mean with the interval of `weir eval`, and its place.
-
-    low, high: None where there is none, as for fewer queries than `fewest` and values that are all equal; best, worst:
-    its rank by the verdicts, 1 + the systems that are better than it, and their number less the systems that are worse,
-    None by a measure without a direction; letters: two systems share one exactly if neither is better; "" against a
-    baseline, where not all pairs are compared, and where nothing could be found.
-    """
+    """The mean of a system with its interval, and its rank in the comparison."""
 
     system: str
     mean: float
     low: float | None
+    """Lower bound of the mean; None, like `high`, for fewer queries than `fewest` or if all values are equal."""
     high: float | None
     best: int | None
+    """Best rank that the verdicts allow, 1 + the number of better systems; None if the measure has no direction."""
     worst: int | None
+    """Worst rank that the verdicts allow: number of systems minus that of worse ones. With a baseline, ranks
+    follow from the verdicts against it.
+    """
     letters: str
+    """Two systems share a letter exactly if neither is better. "" with a baseline, or if nothing could be found."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two systems: the second against the first, which is the baseline or was given earlier.
-
-    difference: second minus first, with its interval, whose bounds are None for fewer queries than `fewest` and where
-    all differences are equal; p, adjusted: before and after the correction over so many `comparisons`; effect: Hedges'
-    g, the mean difference over the standard deviation of the differences, corrected for few queries, None where there
-    is no deviation and for two queries; won, lost, tied: queries on which the second is better, worse, equal;
-    detectable: the smallest true difference that the test finds with the wanted power in new data, corrected as here,
-    where one of the two differs so from all others and nothing else does; None where that is more than the measure's
-    whole range, where the test finds none so often, where all differences are equal, and of a test of which none can be
-    said; equivalence: corrected p-value of lying within the margin, None without one; verdict: what the second is.
-    """
+    """The second system compared with the first, which is the baseline or the one given earlier."""
 
     first: str
     second: str
     difference: float
+    """Mean of second minus first."""
     low: float | None
+    """Lower bound of the difference; None, like `high`, for fewer queries than `fewest` or if all differences are
+    equal."""
     high: float | None
     p: float
     adjusted: float
+    """p after correction over `comparisons` tests."""
     comparisons: int
     effect: float | None
+    """Hedges' g; None for two queries or if the differences do not vary."""
     won: int
+    """Queries on which the second is better; `lost`, worse; `tied`, equal."""
     lost: int
     tied: int
     detectable: float | None
+    """Smallest true difference that the corrected test would find in new data with the wanted power, if only
+    these two systems differ so. None if it exceeds the measure's range, if the differences do not vary, or
+    for a test of unknown power.
+    """
     equivalence: float | None
+    """Corrected p-value of lying within the margin; None without a margin."""
     verdict: Verdict
+    """Outcome for the second system."""
 
     @property
     def reversed(self) -> Pair:
-        """The same, said of the first against the second."""
+        """The same comparison with the two systems exchanged."""
         turned: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
         return replace(
             self,
@@ -291,20 +334,19 @@ class Pair:
 
 @dataclass(frozen=True)
 class DatasetCounts:
-    """On how many datasets a system is better than a baseline.
-
-    difference: of the means over datasets; higher, lower, equal: by the mean on each dataset alone, as papers count;
-    better, worse, equivalent, not_separable: by the verdict on each dataset.
-    """
+    """The numbers of datasets on which a system is better or worse than a baseline."""
 
     system: str
     baseline: str
     datasets: int
     difference: float
+    """Difference of the means over datasets."""
     higher: int
+    """Datasets with a higher mean; `lower` and `equal` likewise."""
     lower: int
     equal: int
     better: int
+    """Datasets with the verdict "better"; the fields below likewise."""
     worse: int
     equivalent: int
     not_separable: int
@@ -312,15 +354,12 @@ class DatasetCounts:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one measure on one dataset says about several systems, best mean first.
-
-    reach: whether the test can find anything here; tallies: of a comparison across datasets with a baseline; group: the
-    group of queries it is on, "" for all.
-    """
+    """The comparison of several systems by one measure on one dataset, best mean first."""
 
     dataset: str
     measure: str
     count: int
+    """Number of units (queries or datasets) that were compared."""
     unit: str
     left_out: int
     standings: tuple[Standing, ...]
@@ -328,12 +367,15 @@ class Comparison:
     baseline: str | None
     method: ComparisonMethod
     reach: Reach
+    """The smallest p-value that is possible here, and if it can be significant."""
     geometric: bool = False
     tallies: tuple[DatasetCounts, ...] = ()
+    """Only filled across datasets with a baseline."""
     group: str = ""
+    """Name of the query group; "" for all queries."""
 
     def against(self, system: str, other: str) -> Pair | None:
-        """A system against another one, whichever was given first; None where the two were not compared."""
+        """Return the pair of `system` against `other`, whichever is stored first; None if they were not compared."""
         for pair in self.pairs:
             if (pair.second, pair.first) == (system, other):
                 return pair
@@ -343,7 +385,7 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue for scores by name that do not belong together: of other judgments or other conventions."""
+    """Raise BadValue if scores have different judgments or conventions."""
     (name, first), *others = scores.items()
     for other, one in others:
         reasons = apart(first.origin, one.origin)
@@ -356,10 +398,11 @@ def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int = 2) -> ScoreTable:
-    """The values of several systems on the queries for which all have one.
+    """Return the values of the systems on the queries that all of them have.
 
-    least: of how many queries at least; one alone counts in means over datasets. Raises BadValue for fewer than two
-    systems, and where they share, or have values on, fewer queries.
+    least: number of shared queries below which BadValue is raised; 1 suffices in means over datasets.
+
+    Raises BadValue also for fewer than two systems.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -400,10 +443,9 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
 def compared(
     scores: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> Comparison:
-    """Compare the systems of a table: each with each, or each with a baseline.
+    """Return the comparison of all pairs of systems in a table, or of each system with a baseline.
 
-    The correction counts the tests that are made: all pairs, or all systems but the baseline. Ranks and letters
-    follow from the verdicts. Raises UnknownName for a baseline that is not among the systems.
+    The correction counts the tests made. Raises UnknownName if the baseline is not in the table.
     """
     return compared_together([scores], baseline, method)[0]
 
@@ -411,7 +453,7 @@ def compared(
 def compared_together(
     tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> list[Comparison]:
-    """Compare the systems of each table, as `compared`; the correction counts the tests of all tables together."""
+    """Return the comparison of each table as `compared`, corrected over the tests of all tables together."""
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
     return [_comparison(one, [other for other in tested if other is not one], baseline, method)
@@ -420,17 +462,17 @@ def compared_together(
 
 @dataclass(frozen=True, eq=False)
 class _TestedTable:
-    """A table with its systems best first, the p-values of its pairs, and the smallest possible p-value.
-
-    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; p: of differences,
-    same: of lying within the margin, NaN without one; means: of the values of the systems.
-    """
+    """A table with its systems best first, and the p-values of its pairs."""
 
     table: ScoreTable
     pairs: Pairs
+    """int64[pairs, 2]: the second system is tested against the first."""
     p: Float64
+    """p-values of the differences."""
     same: Float64
+    """p-values of equivalence; NaN without a margin."""
     smallest: float
+    """The smallest p-value that the test can give here."""
     means: list[float]
 
 
@@ -451,6 +493,9 @@ def _tested(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -
         chosen = [(first, k) for k in range(len(ranked)) if k != first]
     pairs, draws = np.array(chosen, np.int64), Draws(method.draws, method.seed)
     p = p_values(method.test, best_first.values, pairs, draws)
+    if (noise := method.noise_of(best_first)) is not None:
+        both = [best_first.values[j] - best_first.values[i] for i, j in pairs.tolist()]
+        p = np.maximum(p, [min(1.0, 2 * min(noise.tail(d), noise.tail(-d))) for d in both])
     smallest = TESTS.get(method.test).smallest(table.values.shape[1], len(names), draws)
     same = equivalences(best_first.values[pairs[:, 1]] - best_first.values[pairs[:, 0]], method)
     return _TestedTable(best_first, pairs, p, same, smallest, [means[k] for k in ranked])
@@ -459,7 +504,6 @@ def _tested(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -
 def _comparison(
     tested: _TestedTable, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
 ) -> Comparison:
-    """The comparison of a table; beside: tables whose tests the correction counts too."""
     table, pairs, p, means = tested.table, tested.pairs, tested.p, tested.means
     values, names = table.values, table.systems
     systems, units = values.shape
@@ -470,29 +514,14 @@ def _comparison(
     possible = reach(method.test, units, method.alpha, family, draws, systems, others)
     corrected = adjusted(np.concatenate([p, other_p]), method.correction)
     differences = values[pairs[:, 1]] - values[pairs[:, 0]]
-
-    # Intervals of means and of differences.
-    mean_ends: list[list[float | None]] = [[None, None]] * systems
-    reported = table.means()
-    pair_ends: list[list[float | None]] = [[None, None]] * len(pairs)
-    if units >= fewest(method.level):
-        ends, draws = [(1 - method.level) / 2, (1 + method.level) / 2], Draws(RESAMPLES, method.seed)
-        if method.interval == "two-level" and table.parts:
-            samples = two_level_means(table.parts, draws, table.geometric)
-            of_means = np.quantile(samples, ends, axis=0).T
-            of_pairs = np.stack([np.quantile(samples[:, j] - samples[:, i], ends) for i, j in pairs.tolist()])
-        else:  # the samples of means are those of `weir eval`, so the intervals are too
-            of_means = _mean_bounds(table, method.level)
-            of_pairs = _difference_bounds(table, differences, pairs, method, draws)
-        # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
-        mean_ends, pair_ends = _or_none(of_means), _or_none(np.clip(of_pairs, -table.span, table.span))
-
+    mean_ends, pair_ends = _interval_ends(table, differences, pairs, method)
     equal_p = adjusted(np.concatenate([tested.same, *(other.same for other in beside)]), method.correct)
     way = direction(table.measure)
     unit = math.inf  # what is detectable is a multiple of the deviation
     if possible.possible and TESTS.get(method.test).detection is not None:
         kurtosis = excess_kurtosis(differences)
         unit = detectable(1.0, units, method.power, method.alpha, method.test, family, kurtosis)
+    noise = method.noise_of(table)
     compared_pairs = []
     better = np.zeros((systems, systems), np.bool_)
     for number, (i, j) in enumerate(pairs.tolist()):
@@ -500,6 +529,8 @@ def _comparison(
         mean, deviation = means[j] - means[i], deviation_of(row)
         low, high = pair_ends[number]
         least = unit * deviation if deviation else math.inf
+        if noise is not None and deviation:  # as much larger as the standard error
+            least *= noise.error(row)[0] * math.sqrt(units) / deviation
         outcome = verdict_of(mean, pair_p, same_p, method.alpha, way)
         better[j, i], better[i, j] = outcome == "better", outcome == "worse"
         compared_pairs.append(
@@ -513,9 +544,11 @@ def _comparison(
             )
         )
 
+    if baseline is not None:  # what beats the baseline beats what the baseline beats
+        better |= (better.astype(np.int64) @ better.astype(np.int64)) > 0
     decided = possible.possible or any(pair.verdict != "not separable" for pair in compared_pairs)
     groups = letters(better | better.T) if baseline is None and decided and way else [""] * systems
-    standings = []
+    reported, standings = table.means(), []
     for k, name in enumerate(names):
         low, high = mean_ends[k]
         best, worst = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
@@ -532,21 +565,38 @@ def _comparison(
     )
 
 
-def _mean_bounds(table: ScoreTable, level: float) -> Float64:
-    """Bounds of the mean of each system as it is reported, float64[K, 2], those of `weir eval`."""
-    unit = np.full(len(table.systems), within_unit(table.measure))
-    if table.strata:
-        return mean_bounds(table.strata, level=level, unit=unit, geometric=table.geometric)
-    return mean_bounds([table.values], level=level, unit=unit, geometric=table.logarithms)
+_Ends: TypeAlias = list[tuple[float | None, float | None]]
+
+
+def _interval_ends(
+    table: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod
+) -> tuple[_Ends, _Ends]:
+    systems, units = table.values.shape
+    if units < fewest(method.level):
+        return [(None, None)] * systems, [(None, None)] * len(pairs)
+    draws = Draws(RESAMPLES, method.seed)
+    if method.interval == "two-level" and table.parts:
+        samples = two_level_means(table.parts, draws, table.geometric)
+        of_means = percentiles(samples, method.level)
+        of_pairs = np.stack([percentiles(samples[:, j] - samples[:, i], method.level) for i, j in pairs])
+    else:  # the samples of means are those of `weir eval`, so the intervals are too
+        unit = np.full(systems, within_unit(table.measure))
+        geometric = table.geometric if table.strata else table.logarithms
+        parts = table.strata or (table.values,)
+        of_means = mean_bounds(parts, level=method.level, unit=unit, geometric=geometric)
+        of_pairs = _difference_bounds(table, differences, pairs, method, draws)
+        if (noise := method.noise_of(table)) is not None:
+            of_pairs = _with_noise(of_pairs, differences, noise, method.level)
+    # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
+    return _or_none(of_means), _or_none(np.clip(of_pairs, -table.span, table.span))
 
 
 def _difference_bounds(
     table: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod, draws: Draws
 ) -> Float64:
-    """Bounds of the differences of pairs, float64[P, 2]; NaN where all are equal.
-
-    Student's within small parts that weigh the same have the variances of these, not one of all their queries.
-    """
+    """Return bounds of the pairs' differences, float64[pairs, 2]; NaN if all are equal."""
+    # Student's interval within small, equally weighted parts uses the variance of each part, not one of all
+    # queries.
     parts = table.strata
     if method.interval != "t" or not parts or min(part.shape[1] for part in parts) >= FEW_VALUES:
         return bounds(differences, method.interval, method.level, draws)
@@ -556,9 +606,16 @@ def _difference_bounds(
     return np.array(ends)
 
 
-def _or_none(ends: Float64) -> list[list[float | None]]:
-    """Bounds with None for those that there are none of."""
-    return [[None if math.isnan(end) else end for end in row] for row in ends.tolist()]
+def _with_noise(ends: Float64, differences: Float64, noise: RunNoise, level: float) -> Float64:
+    """Return bounds of the pairs' differences that allow for noise too, float64[pairs, 2]."""
+    one_sided = (1 + level) / 2
+    noisy = [(noise.bound(d, one_sided), -noise.bound(-d, one_sided)) for d in differences]
+    lows, highs = np.array(noisy).T
+    return np.stack([np.fmin(ends[:, 0], lows), np.fmax(ends[:, 1], highs)], axis=1)
+
+
+def _or_none(ends: Float64) -> _Ends:
+    return [(None, None) if math.isnan(low) else (low, high) for low, high in ends.tolist()]
 
 
 def compare_scores(
@@ -569,10 +626,11 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """One comparison for each measure that all systems have; with groups of queries, those of `compared_by_group`.
+    """Return a comparison for each measure that all systems have, with `groups` as `compared_by_group`.
 
-    measures: by default those of `judged_by_default`. Raises BadValue for fewer than two systems, and what
-    `shared_measures`, `table` and these comparisons raise.
+    measures: default: `judged_by_default`.
+
+    Raises BadValue for fewer than two systems, and as the functions it calls.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -588,7 +646,7 @@ def compare_scores(
 
 
 def shared_measures(scores: Iterable[Scores]) -> list[str]:
-    """The measures that all have, in the order of the first; raises BadValue where there is none."""
+    """Return the measures that all scores have, in the order of the first; raises BadValue if there is none."""
     first, *others = [s.measures for s in scores]
     shared = [m for m in first if all(m in o for o in others)]
     if not shared:
@@ -597,29 +655,29 @@ def shared_measures(scores: Iterable[Scores]) -> list[str]:
 
 
 def signs(differences: Float64) -> tuple[int, int, int]:
-    """How many are above, below and at zero."""
+    """Return the numbers of differences above, below and at zero."""
     above, below = int(np.sum(differences > 0)), int(np.sum(differences < 0))
     return above, below, int(np.sum(differences == 0))
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """p-values of lying within the method's margin, by row; NaN without one."""
+    """Return the p-value of equivalence for each row, float64[rows]; NaN if the method has no margin."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return np.array([equivalence(d, method.margin) for d in differences])
 
 
 def hedges_g(mean: float, deviation: float, count: int) -> float | None:
-    """Hedges' g of a mean difference; None where there is no deviation and for two queries."""
+    """Return Hedges' g of a mean difference; None for fewer than three queries or a deviation of 0."""
     if count < 3 or not deviation:
         return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """What the p-values of a difference and of equivalence say; equivalence first: a tiny difference is none.
+    """Return the verdict on a difference, given its p-value and that of equivalence, which wins.
 
-    way: 1 where more is better, -1 where less is, 0 where neither is: then there is no verdict.
+    way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
     """
     if not way:
         return "-"
@@ -631,14 +689,17 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Letters of systems, best first: two systems share a letter exactly if they cannot be told apart.
+    """Return the letters of each system, best first: two systems share a letter exactly if they are not
+    apart.
 
-    apart: bool[K, K], symmetric, whether two systems differ by the test. Groups are as large as can be. Letters go
-    on with aa, ab after z. Raises BadValue for a matrix that is not symmetric. Source: Piepho 2004 (insert and absorb).
+    apart: symmetric bool[systems, systems].
+
+    After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():
         raise BadValue("which systems are apart must be a symmetric square matrix")
+    # Insert and absorb: Piepho 2004.
     groups = [(1 << count) - 1] if count else []
     for i, j in zip(*np.nonzero(np.triu(apart, 1)), strict=True):
         both = 1 << int(i) | 1 << int(j)
@@ -667,21 +728,22 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
-    """The means of the systems on several datasets, as a table whose columns are datasets.
+    """Return the means of the systems on several datasets as a table whose columns are datasets.
 
-    datasets: the table of each, or those of its parts, whose means are averaged, geometric ones too. What is compared
-    then is the mean over datasets, with datasets as the random factor: would it be so on other datasets? Raises
-    BadValue for fewer than two datasets, or where the systems or the measure are not the same.
+    datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
+
+    Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     if len(datasets) < 2:
         raise BadValue(f"a comparison across datasets needs at least two; found {len(datasets)}")
+    # Datasets are the random factor: would it be so on other datasets?
     first = _alike([t for tables in datasets.values() for t in tables])
     parts = [sorted(datasets[name], key=lambda t: t.dataset) for name in sorted(datasets)]
     of_parts = tuple(tuple(t.values for t in tables) for tables in parts)
     return replace(
         first,
         dataset=name,
-        values=np.array([means_of_parts(each, first.geometric) for each in of_parts]).T,
+        values=np.array([_means_of_parts(each, first.geometric) for each in of_parts]).T,
         left_out=0,
         unit="datasets",
         parts=of_parts,
@@ -697,16 +759,18 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Compare the systems across datasets; with a baseline, also count the datasets on which each is better or worse.
+    """Return the comparison of systems across datasets; with a baseline, also how often each is better or
+    worse.
 
-    Arguments and errors as `across` and `compared`; each: comparisons of datasets with the baseline that are made
-    already. A dataset counts as better or worse where its own comparison says so, which is corrected for the number
-    of systems, not of datasets; that of several parts is of all their queries, each part weighing the same; one of a
-    single query counts as not separable.
+    each: comparisons with the baseline on single datasets, if already made.
+
+    Raises as `across` and `compared`.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
         return comparison
+    # Verdicts on a dataset are corrected for the number of systems, not of datasets; a single query is not
+    # separable.
     by_dataset = {c.dataset: c for c in each}
     verdicts: dict[str, list[str]] = {pair.second: [] for pair in comparison.pairs}
     for dataset, tables in datasets.items():
@@ -736,12 +800,12 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """What is said of the first of each two systems against the second, over the datasets that both have.
+    """Return the verdict of each ordered pair of systems over the datasets that both have.
 
-    Arguments as of `across`, but that systems may lack datasets. One dataset alone is compared on its queries, several
-    by their means, corrected over all pairs together: where no system lacks any, the verdicts are those of
-    `compared_across`. Two systems that share fewer than two of several datasets have none.
+    A single dataset is compared on its queries, several by their means. Pairs with fewer than two of several
+    datasets in common are left out.
     """
+    # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
     if len(datasets) == 1:
         [tables] = datasets.values()
@@ -756,7 +820,7 @@ def verdicts_across(
         for row, name in enumerate(names):
             if all(name in t.systems for t in parts):
                 own = [t.values[[t.systems.index(name)]] for t in parts]
-                [values[row, column]] = means_of_parts(own, parts[0].geometric)
+                [values[row, column]] = _means_of_parts(own, parts[0].geometric)
     every = all_pairs(len(names))
     shared = ~np.isnan(values[every[:, 0]] + values[every[:, 1]])
     p, means = np.full(len(every), np.nan), np.zeros(len(every))
@@ -778,13 +842,13 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """The parts of a dataset as one table over all their queries, in which every part weighs the same.
+    """Return the parts of a dataset as one table over all queries, with every part weighted equally.
 
-    Each value is scaled so that the mean over all queries is the mean of the parts' means. One part alone is that
-    part. Raises BadValue for no parts, or where the systems or the measure are not the same.
+    Raises BadValue for no parts, or if systems or measure differ.
     """
     if len(tables) == 1:
         return tables[0]
+    # Scaled so that the mean over all queries is the mean of the parts' means.
     first, parts = _alike(tables), sorted(tables, key=lambda t: t.dataset)
     total = sum(t.values.shape[1] for t in parts)
     values = np.concatenate([t.values * (total / (len(parts) * t.values.shape[1])) for t in parts], axis=1)
@@ -793,7 +857,6 @@ def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
 
 
 def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
-    """The first of tables that can be joined."""
     if len({(t.systems, t.measure) for t in tables}) != 1:
         raise BadValue("a comparison across datasets needs the same systems and measure on each")
     return tables[0]
@@ -802,7 +865,7 @@ def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
 # Comparisons by group of queries.
 
 BY_GROUP = ComparisonMethod(correct="bh")
-"""The default for groups: the correction of Benjamini and Hochberg."""
+"""Default method for groups of queries: Benjamini and Hochberg's correction."""
 
 
 def compared_by_group(
@@ -811,11 +874,12 @@ def compared_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Compare the systems on all queries, by the macro mean over groups, and on each group of at least two queries.
+    """Return comparisons on all queries, by the macro mean over groups, and on each group of at least two
+    queries.
 
-    The correction of a group counts the tests of all groups. In the macro mean every group weighs the same, whatever
-    its queries. method: by default BY_GROUP. Raises BadValue where no group has two queries, and for a test whose
-    p-values hold for one table only.
+    method: default BY_GROUP; groups are corrected together.
+
+    Raises BadValue if no group has two queries, or if the test's p-values hold for one table only.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:
@@ -839,29 +903,29 @@ def compared_by_group(
 
 _PAIR_HEAD = ("pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
 ALONE = "an interval is of one difference alone, a verdict of all comparisons together"
-"""Why an interval may leave out 0 where nothing is separable."""
+"""Explains why an interval may exclude 0 although the verdict is not separable."""
 FEW_SYSTEMS = 3
-"""Systems up to which a sentence says of each how it fares across datasets."""
+"""Largest number of systems for which a sentence tells how each does across datasets."""
 SEVERAL = 6
-"""Systems up to which every pair is listed unasked."""
+"""Largest number of systems for which every pair is listed by default."""
 
 
 def disagrees(pair: Pair) -> bool:
-    """Whether the interval of a difference and its verdict seem to say other things of 0."""
+    """Return True if interval and verdict seem to contradict each other about a difference of 0."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
 
 
 def rank_text(standing: Standing, to: str = "-") -> str:
-    """A rank, or a range of ranks with a dash of this kind; a dash alone where there is none."""
+    """Return a rank as text, or a range of ranks joined by `to`; `to` alone if there is no rank."""
     if standing.best is None:
         return to
     return str(standing.best) if standing.best == standing.worst else f"{standing.best}{to}{standing.worst}"
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """What can be said of the second system against the first, in their comparison."""
+    """Return the verdict on a pair in words; for "not separable", with the reason or the minimum detectable effect."""
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:
@@ -878,7 +942,7 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Over which comparisons the verdicts of a table hold together."""
+    """Return in words over which comparisons the verdicts of a table hold together."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -887,8 +951,26 @@ def family(c: Comparison) -> str:
     return f"{c.method.correct}, adjusted over {tests} comparison{'s' * (tests != 1)}"
 
 
+def families(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return sentences on how verdicts are corrected, and over how many comparisons."""
+    made = dict.fromkeys(family(c) for c in comparisons if c.pairs)
+    return [f"verdicts: {'; '.join(made)}", *_correction_scope(comparisons)] if made else []
+
+
+def _correction_scope(comparisons: Sequence[Comparison]) -> list[str]:
+    places = {c.dataset for c in comparisons}, {c.measure for c in comparisons}
+    what = " of ".join(name for name, of in zip(("dataset", "measure"), places, strict=True) if len(of) > 1)
+    corrected = any(c.method.family(len(c.pairs), len(c.standings)).tests > 1 for c in comparisons)
+    grouped = any(c.group for c in comparisons)
+    return (
+        [f"each {what} is corrected alone, not all of them together"]
+        if what and corrected and not grouped
+        else []
+    )
+
+
 def tally(counts: DatasetCounts) -> str:
-    """On how many datasets a system is higher than the baseline by its mean, and on how many by the verdict."""
+    """Return a sentence counting the datasets on which a system is above the baseline, by mean and by verdict."""
     by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
     verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
@@ -901,63 +983,57 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """The comparisons with labels in the place of names; no number depends on a label."""
+    """Return the comparisons with systems renamed by `labels`, on which no number depends."""
 
-    def label(system: str) -> str:
+    def renamed(system: str) -> str:
         return labels.get(system, system)
 
     return [
         replace(
             c,
-            standings=tuple(replace(s, system=label(s.system)) for s in c.standings),
-            pairs=tuple(replace(p, first=label(p.first), second=label(p.second)) for p in c.pairs),
-            tallies=tuple(replace(t, system=label(t.system), baseline=label(t.baseline)) for t in c.tallies),
-            baseline=None if c.baseline is None else label(c.baseline),
+            standings=tuple(replace(s, system=renamed(s.system)) for s in c.standings),
+            pairs=tuple(replace(p, first=renamed(p.first), second=renamed(p.second)) for p in c.pairs),
+            tallies=tuple(
+                replace(t, system=renamed(t.system), baseline=renamed(t.baseline)) for t in c.tallies
+            ),
+            baseline=None if c.baseline is None else renamed(c.baseline),
         )
         for c in comparisons
     ]
 
 
-def _csv(c: Comparison) -> list[dict[str, object]]:
+def pair_records(c: Comparison) -> list[dict[str, object]]:
+    """Return a dict for each pair, with dataset, measure and method of its comparison."""
     about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
-    return [about | plain(pair) for pair in c.pairs]
+    settings = {"test": c.method.test, "correction": c.method.correction, "level": c.method.level}
+    return [about | json_value(pair) | settings for pair in c.pairs]
 
 
-def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """The means with the marks that papers use, and below them every pair with its verdict."""
+def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
+    """Return the comparisons with the short names that tables show, and a line for each shortened name."""
+    systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
+    names = dict(zip(systems, short_names(systems), strict=True))
+    return relabelled(comparisons, names), [f"{n}: {system}" for system, n in names.items() if n != system]
+
+
+def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Return a table of the means marked as in papers, and of every pair with its verdict."""
+    comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
         for c in comparisons
         for p in c.pairs
     ]
     head = ["dataset", "measure", *_PAIR_HEAD, "verdict"]
-    [means] = marked_means(comparisons)
+    [means] = _marked_means(comparisons)
     pairs = table_of([head, *lines], right=5, keys=3, tail=1, notes=means.notes)
-    return replace(means, notes=()), pairs
-
-
-def _notebook(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Of several datasets the means of each measure as a grid, and every pair folded; of one as `_pages`."""
-    means, pairs = _pages(comparisons)
-    cells = _marked_cells(comparisons)
-    if len({where for where, _ in cells}) < 2:
-        return means, pairs
-    systems = tuple(dict.fromkeys(system for _, system in cells))
-    labels, grids = short_names(systems), []
-    for measure in dict.fromkeys(c.measure for c in comparisons):
-        lines: list[list[str | Cell]] = [["dataset", *labels]]
-        for where in dict.fromkeys(where for where, _ in cells):
-            row = [cells.get((where, system), {}).get(measure) for system in systems]
-            if any(row):
-                lines.append([where, *(cell or "-" for cell in row)])
-        grids.append(table_of(lines, right=None, title=measure))
-    legend = [f"{label}: {system}" for label, system in zip(labels, systems, strict=True) if label != system]
-    grids[-1] = replace(grids[-1], notes=(*pairs.notes, *legend))
-    return *grids, replace(pairs, notes=(), folded=f"{len(pairs.rows)} pairs, each with its verdict")
+    baselines = {c.baseline for c in comparisons if c.baseline is not None}
+    marked = [f"triangles: better or worse than {name}, by the verdicts below" for name in baselines]
+    lettered = any(s.letters for c in comparisons for s in c.standings)
+    return replace(means, notes=(*marked, *[SHARED_LETTER] * lettered, *legend)), pairs
 
 
 def _marked_cells(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], dict[str, Cell]]:
-    """Of each dataset and system the marked mean by each measure."""
     cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
@@ -969,11 +1045,11 @@ def _marked_cells(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], di
     return cells
 
 
-def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Return a table of the means by dataset, system and measure, marked as in papers.
 
-    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
-    mark better and worse instead.
+    The best is bold; systems that share a letter are not separable; with a baseline, triangles mark better
+    and worse.
     """
     measures = list(dict.fromkeys(c.measure for c in comparisons))
     cells = _marked_cells(comparisons)
@@ -982,22 +1058,19 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
         for (dataset, system), of in cells.items()
     ]
     tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
-    notes = [*tallies, *_notes(comparisons, explain=True)]
+    notes = [*tallies, *families(comparisons), *method_notes(comparisons, explain=True, ranked=False)]
     return (table_of([["dataset", "system", *measures], *rows], right=None, keys=2, notes=notes),)
 
 
-@result("compare", Comparison, page=_pages, html=_notebook, parts="pairs", csv=_csv)
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Of each comparison the systems by value with their groups, then the verdict on each pair.
+    """Return for each comparison a table of the systems with their groups, then of the verdict on each pair.
 
-    Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
-    go by short names, which are explained below; explain: how the numbers were made, too.
+    long: list all pairs, not only those with the best of more than six systems.
+    explain: add how the numbers were made.
     """
-    systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
-    labels = dict(zip(systems, short_names(systems), strict=True))
-    comparisons = relabelled(comparisons, labels)
+    comparisons, legend = briefly_named(comparisons)
     tables = []
     grouped = [c for c in comparisons if c.group]
     for dataset, measure in dict.fromkeys((c.dataset, c.measure) for c in grouped):
@@ -1005,14 +1078,7 @@ def compare_tables(
             _by_group([c for c in comparisons if (c.dataset, c.measure) == (dataset, measure)], long)
         )
     for c in [] if grouped else comparisons:
-        left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
-        lettered = any(s.letters for s in c.standings)
-        lines = [["system", "mean", "rank", *["group"] * lettered]]
-        for s in c.standings:
-            mean = score(s.mean) + _interval(score, s.low, s.high)
-            lines.append([s.system, mean, rank_text(s), *[s.letters] * lettered])
-        title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
-        tables.append(table_of(lines, title=title))
+        tables.append(standings_table(c))
         listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
         head = [*_PAIR_HEAD, f"verdict ({family(c)})"]
         pairs = table_of([head, *(_pair(p, c) for p in listed)], right=5, tail=1)
@@ -1021,8 +1087,8 @@ def compare_tables(
             separable = sum(p.verdict in ("better", "worse") for p in c.pairs)
             tables.append(
                 sentences(
-                    f"{len(listed)} of {len(c.pairs)} pairs are listed, those with the best system; {separable} of all "
-                    "are separable, which letters tell; --long lists them all"
+                    f"{len(listed)} of {len(c.pairs)} pairs are listed, those with the best system (`long=True` lists "
+                    f"all); {separable} of all are separable, which letters tell"
                 )
             )
         if 0 < len(c.tallies) <= FEW_SYSTEMS:
@@ -1037,12 +1103,25 @@ def compare_tables(
             datasets = f"against {c.tallies[0].baseline} on {c.tallies[0].datasets} datasets"
             title = f"{datasets}: on how many by mean, and by verdict"
             tables.append(table_of([[*head, "not separable"], *rows], right=len(head), title=title))
-    legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
-    return (*tables, sentences(*_notes(comparisons, explain), *legend))
+    return (*tables, sentences(*method_notes(comparisons, explain), *legend))
+
+
+def standings_table(c: Comparison, marked: bool = False) -> Table:
+    """Return a table of systems with mean, interval, rank and letters; `marked` also marks the best and verdicts."""
+    left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
+    lettered = any(s.letters for s in c.standings)
+    verdicts = {p.second: p.verdict for p in c.pairs} if marked and c.baseline is not None else {}
+    lines: list[list[str | Cell]] = [["system", "mean", "rank", *["group"] * lettered]]
+    for s in c.standings:
+        best = marked and s.best is not None and s.mean == c.standings[0].mean
+        interval = _interval(score, s.low, s.high).strip()
+        mean = Cell(score(s.mean), best, verdict=verdicts.get(s.system, ""), more=interval)
+        lines.append([s.system, mean, rank_text(s), *[s.letters] * lettered])
+    title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
+    return table_of(lines, title=title)
 
 
 def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
-    """A line for each group and pair: all queries first, then the macro mean, then the groups."""
     first, last = comparisons[0], comparisons[-1]
     head = ["group", "pair", "queries", "first", "second", "difference", "adjusted"]
     lines: list[Sequence[str | Cell]] = [[*head, "won/lost/tied", "verdict"]]
@@ -1058,7 +1137,6 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
 
 
 def _with_best(c: Comparison) -> tuple[Pair, ...]:
-    """The pairs of a comparison that the best system is in; all of those with a baseline."""
     best = c.standings[0].system
     return c.pairs if c.baseline is not None else tuple(p for p in c.pairs if best in (p.first, p.second))
 
@@ -1076,52 +1154,83 @@ def _pair(p: Pair, c: Comparison) -> list[str | Cell]:
     ]
 
 
-def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str]:
-    """What has to be known of the numbers; explain: how each was made."""
+SHARED_LETTER = "systems that share a letter cannot be told apart"
+
+
+def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranked: bool = True) -> list[str]:
+    """Return sentences on the numbers of comparisons; `explain` adds how each was made, `ranked` explains ranks."""
     if not comparisons:
-        return ["nothing to compare"]
-    first = comparisons[0]
-    m = first.method
-    kind = TESTS.get(m.test)
-    drawn = f", {m.draws:,} draws, seed {m.seed}" if kind.drawn else ""
-    test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
-    lines = [f"{test} test at level {m.alpha:g}; --explain says how the numbers were made"]
-    if explain:
-        pairs = (
-            "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
-        )
-        groups = "; group: systems that share a letter cannot be told apart"
-        interval = f"its {100 * m.level:g}% interval ({m.interval})"
-        lines = [
-            f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
-            "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
-            + (groups if any(s.letters for c in comparisons for s in c.standings) else ""),
-        ]
-        if kind.detection is None:
-            lines.append(f"minimum detectable effect: none is known of {m.test}; permutation and t have one")
-        elif any(c.reach.possible for c in comparisons):
-            corrected = "" if m.correction == "none" else f" with {m.correction}"
-            lines.append(
-                f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times "
-                "in 100 in new data (weir power: of one test alone)"
-            )
+        return []
+    m = comparisons[0].method
+    lines = _how_made(comparisons, ranked) if explain else [f"{_test_text(m.test)} test at level {m.alpha:g}"]
+    lines += [] if not ranked else _correction_scope(comparisons)
     lines += no_direction_note(c.measure for c in comparisons)
     lines += dict.fromkeys(
         reach_note(c.reach, m.test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0)
         for c in comparisons
         if not c.reach.possible
     )
-    if any(
-        disagrees(p)
-        for c in comparisons
-        for p in c.pairs
-        if p.verdict in ("not separable", "better", "worse")
-    ):
+    if any(disagrees(p) for c in comparisons for p in c.pairs if p.verdict not in ("equivalent", "-")):
         lines.append(f"{ALONE}, so that an interval may leave out 0 where the verdict is not separable")
-    least = fewest(m.level)
-    lines += [
+    lines += _lacking_intervals(comparisons, fewest(m.level))
+    geometric = [c for c in comparisons if c.geometric]
+    if geometric:
+        names = ", ".join(sorted({c.measure for c in geometric}))
+        lines.append(f"{names}: means are geometric; differences are those of logarithms")
+    for c in geometric:
+        mean = {standing.system: standing.mean for standing in c.standings}
+        lines += [
+            f"{c.measure}, {c.group or c.dataset}: {pair.first} and {pair.second} are ordered otherwise by their "
+            "means than by their logarithms, of which the verdict is"
+            for pair in c.pairs
+            if (mean[pair.second] - mean[pair.first]) * pair.difference < 0
+        ]
+    if m.interval == "two-level":
+        lines.append(
+            "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"
+        )
+    if m.margin is not None:
+        found = any(p.verdict == "equivalent" for c in comparisons for p in c.pairs)
+        lines.append(
+            f"{'equivalent:' if found else 'no pair is equivalent, which would say that'} the difference lies within "
+            f"±{m.margin:g} (two one-sided t-tests)"
+        )
+    return lines
+
+
+def _test_text(test: str) -> str:
+    return f"{test} (randomised HSD)" if test == "tukey" else test
+
+
+def _how_made(comparisons: Sequence[Comparison], ranked: bool) -> list[str]:
+    first = comparisons[0]
+    m, kind = first.method, TESTS.get(first.method.test)
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if kind.drawn else ""
+    pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
+    interval = f"its {100 * m.level:g}% interval ({m.interval})"
+    lines = [f"difference: {pairs}, with {interval}; p: {_test_text(m.test)}{drawn}; level {m.alpha:g}"]
+    if ranked:
+        groups = (
+            f"; group: {SHARED_LETTER}" if any(s.letters for c in comparisons for s in c.standings) else ""
+        )
+        lines.append(
+            f"rank, by the verdicts: 1 + the systems that are better, to all less those that are worse{groups}"
+        )
+    if kind.detection is None:
+        lines.append(f"minimum detectable effect: none is known of {m.test}; permutation and t have one")
+    elif any(c.reach.possible for c in comparisons):
+        corrected = "" if m.correction == "none" else f" with {m.correction}"
+        lines.append(
+            f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times "
+            "in 100 in new data (weir power: of one test alone)"
+        )
+    return lines
+
+
+def _lacking_intervals(comparisons: Sequence[Comparison], least: int) -> list[str]:
+    lines = [
         f"too few {unit} for an interval: {n}, at least {least} are needed; even the whole range of {n} holds the "
-        f"median {share(1 - 2.0 ** (1 - n))} of the time only"
+        f"median {percent(1 - 2.0 ** (1 - n))} of the time only"
         for n, unit in dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < least)
     ]
     enough = [c for c in comparisons if c.count >= least]
@@ -1129,23 +1238,6 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
         p.low is None for c in enough for p in c.pairs
     ):
         lines.append("no interval: values that are all equal, or parts of a single query")
-    if any(c.geometric for c in comparisons):
-        names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
-        lines.append(f"{names}: means are geometric; differences are those of logarithms")
-        for c in (c for c in comparisons if c.geometric):
-            mean = {standing.system: standing.mean for standing in c.standings}
-            lines += [
-                f"{c.measure}, {c.group or c.dataset}: {pair.first} and {pair.second} are ordered otherwise by their "
-                "means than by their logarithms, of which the verdict is"
-                for pair in c.pairs
-                if (mean[pair.second] - mean[pair.first]) * pair.difference < 0
-            ]
-    if m.interval == "two-level":
-        lines.append(
-            "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"
-        )
-    if m.margin is not None:
-        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Tail probabilities and quantiles of the normal, Student's and binomial distributions, without SciPy."""
+"""Tail probabilities and quantiles of the normal, Student's and binomial distributions, with numpy alone."""
 
 from __future__ import annotations
 
@@ -11,89 +11,95 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.errors import BadValue
 
-_SMALLEST_DENOMINATOR = 1e-300
-_MOST_TERMS = 20_000
+# Every install prints the same digits, so SciPy is the oracle of the tests and not a second way to compute:
+# docs/decisions/025-numbers-without-scipy.md.
+
+# The double exponential rule for integrals of e^-w over w > 0, which may be singular at 0: Takahasi and Mori 1974.
+_STEP = 1 / 24
+_AT = np.arange(-4.5, 4, _STEP)
+_NODES = np.exp(_AT - np.exp(-_AT))
+_WEIGHTS = _STEP * np.exp(-_NODES) * _NODES * (1 + np.exp(-_AT))
+
+_ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 
 def normal_tail(z: float) -> float:
-    """Probability that a standard normal variable exceeds z."""
+    """Return the probability that a standard normal variable exceeds z."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def normal_quantile(p: float) -> float:
-    """The value that a standard normal variable stays below with probability p, infinite for 0 and 1."""
+    """Return the p-quantile of the standard normal distribution; infinite for 0 and 1."""
     if p <= 0 or p >= 1:
         return math.copysign(math.inf, p - 0.5)
     return NormalDist().inv_cdf(p)
 
 
 def student_tail(t: float, df: float) -> float:
-    """Probability that Student's t with df degrees of freedom exceeds t."""
+    """Return the probability that Student's t with df degrees of freedom exceeds t."""
     if math.isinf(t):
         return 0.0 if t > 0 else 1.0
-    tail = incomplete_beta(df / 2, 0.5, df / (df + t * t)) / 2
+    tail = math.exp(_log_tail(abs(t), df))
     return tail if t >= 0 else 1 - tail
 
 
 @lru_cache(maxsize=256)
 def student_quantile(p: float, df: float) -> float:
-    """The value that Student's t stays below with probability p; raises BadValue outside 0..1."""
+    """Return the p-quantile of Student's t; raises BadValue outside 0..1."""
     if not 0 < p < 1:
         raise BadValue(f"there is no quantile for the probability {p}; expected between 0 and 1")
-    if p < 0.5:
-        return -student_quantile(1 - p, df)
-    low, high = 0.0, 1.0  # bisection to the last digit
-    while student_tail(high, df) > 1 - p and high < 1e300:
-        low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        if student_tail(middle, df) > 1 - p:
-            low = middle
-        else:
-            high = middle
-    return middle
+    if p <= 0.5:
+        return 0.0 if p == 0.5 else -student_quantile(1 - p, df)
+    # Newton's method: the logarithm of the tail is concave in the logarithm of t. A step doubles the digits.
+    t = normal_quantile(p)
+    for _ in range(20):
+        slope = t * math.sqrt(df) / (1 + t * t / df) / _tail_integral(t, df)
+        step = (_log_tail(t, df) - math.log(1 - p)) / slope
+        t *= math.exp(step)
+        if abs(step) < 1e-9:
+            break
+    return t
 
 
-def binomial_tail(successes: int, trials: int) -> float:
-    """Probability of at least so many heads in so many throws of a fair coin."""
-    if successes <= 0:
-        return 1.0
-    if successes > trials:
-        return 0.0
-    return incomplete_beta(successes, trials - successes + 1, 0.5)
+def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
+    """Return the probability of at least `successes` in independent trials with probability `chance`."""
+    if not 0 < successes <= trials:
+        return float(successes <= 0)
+    # Each term is a multiple of its neighbour; sums beyond the range of doubles are shares of 0 or 1.
+    above, below = np.arange(successes, trials), np.arange(successes, 0, -1)
+    with np.errstate(over="ignore", divide="ignore"):
+        upper = np.cumprod((trials - above) * chance / ((above + 1) * (1 - chance))).sum()
+        lower = np.cumprod(below * (1 - chance) / ((trials - below + 1) * chance)).sum()
+    return float(1 / (1 + lower / (1 + upper)))
 
 
 def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
-    """Probability that the noncentral t exceeds t, its shift being so many times a deviation estimated beforehand.
+    """Return the probability that a noncentral t exceeds t, for a shift in units of an earlier estimated
+    deviation.
 
-    df, before: degrees of freedom of the estimates of the test and beforehand, which are of different samples, so that
-    the one that is planned with may be too small or too large. They need not be whole; fewer than there are stand for
-    values with heavy tails, whose deviation is known less well. The normal tail, averaged over both by Gauss-Legendre
-    quadrature.
+    df, before: degrees of freedom, possibly fractional, of the test's estimate and of the earlier one.
     """
+    # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)
     planned, planned_weights = _estimated_deviation(before, 64 if before < 10 else 40)
     edges = t * deviations - shift * planned[:, None]
-    tails = np.array([normal_tail(edge) for edge in edges.reshape(-1).tolist()]).reshape(edges.shape)
+    tails = np.asarray(_ERFC(edges / math.sqrt(2)), np.float64) / 2
     return float(planned_weights @ tails @ weights)
 
 
-def incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function I_x(a, b).
+def _log_tail(t: float, df: float) -> float:
+    # With x = df / (df + t^2) the tail is the integral of e^-w (1 - x e^(-2w / df))^-0.5 times x^(df / 2), over
+    # twice the same for t = 0.
+    share = _tail_integral(t, df) / _tail_integral(0.0, df) / 2
+    return (1 - df) / 2 * math.log1p(t * t / df) + math.log(share)
 
-    By its continued fraction, evaluated from the front. Source: Abramowitz and Stegun 26.5.8; Lentz 1976.
-    """
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):
-        return 1 - incomplete_beta(b, a, 1 - x)
-    small, large = min(a, b), max(a, b)
-    front = _log_gamma_step(large, small) - math.lgamma(small) + a * math.log(x) + b * math.log1p(-x)
-    return math.exp(front) * _fraction(a, b, x) / a
+
+def _tail_integral(t: float, df: float) -> float:
+    return float(_WEIGHTS @ (t * t / df - np.expm1(-2 * _NODES / df)) ** -0.5)
 
 
 @lru_cache(maxsize=256)
 def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
-    """Values of an estimated deviation, in units of the true one, and how much each weighs in a mean over them."""
     width = 10 / math.sqrt(2 * df)
     low, high = max(0.0, 1 - width), 1 + width
     nodes, weights = _legendre(points)
@@ -104,35 +110,6 @@ def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
 
 @cache
 def _legendre(points: int) -> tuple[Float64, Float64]:
-    """Nodes and weights of Gauss and Legendre; NumPy loads its polynomials, 25 ms, where they are first named."""
+    # NumPy loads its polynomials (25 ms) on first use.
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return nodes, weights
-
-
-def _log_gamma_step(a: float, b: float) -> float:
-    """log gamma(a + b) - log gamma(a), without the cancellation of two large numbers."""
-    if a < 1000:
-        return math.lgamma(a + b) - math.lgamma(a)
-    # Stirling's series, whose third term is below 1e-18 here.
-    corrections = [1 / (12 * v) - 1 / (360 * v**3) for v in (a + b, a)]
-    return (a - 0.5) * math.log1p(b / a) + b * math.log(a + b) - b + corrections[0] - corrections[1]
-
-
-def _fraction(a: float, b: float, x: float) -> float:
-    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
-    fraction = d
-    for m in range(1, _MOST_TERMS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d = 1 / _away(1 + term * d)
-            c = _away(1 + term / c)
-            fraction *= c * d
-        if abs(c * d - 1) < 1e-16:
-            break
-    return fraction
-
-
-def _away(value: float) -> float:
-    """The value, kept away from zero so that it can divide."""
-    return value if abs(value) > _SMALLEST_DENOMINATOR else _SMALLEST_DENOMINATOR

@@ -10,13 +10,14 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from weir.core.frames import plain
-from weir.core.results import result
-from weir.core.rounding import between, change, count, effect, probability, score, share
+from weir.core.colours import STYLES
+from weir.core.frames import json_value
+from weir.core.results import ResultKind
+from weir.core.rounding import between, change, count, effect, percent, probability, score
 from weir.core.scores import averaged
 from weir.core.short_names import short_names
 from weir.core.strings import Float64
-from weir.core.tables import STYLES, Cell, Table, sentences, table_of
+from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import direction, no_direction_note
 from weir.stats.compare import (
@@ -29,18 +30,17 @@ from weir.stats.compare import (
     signs,
     verdict_of,
 )
-from weir.stats.intervals import simultaneous_bounds, two_level_bounds
 from weir.stats.power import Family, Reach, reach
-from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, fewest
-from weir.stats.significance import TESTS, Draws, adjusted, deviation_of, exact_mean, p_values
+from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, Draws, fewest, simultaneous_bounds, two_level_bounds
+from weir.stats.significance import TESTS, adjusted, deviation_of, exact_mean, p_values
 
 OTHERS = "others"
-"""What a level of three or more is set against: the mean of all others."""
+"""Name of the mean of all other levels, with which a level of three or more is compared."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A setting, or a part of systems, with its levels as they are written; the first is the one that others follow."""
+    """A setting, or a part of systems, and its levels; the first level is the reference."""
 
     name: str
     levels: tuple[str, ...]
@@ -48,21 +48,20 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """An effect as weights of systems: float64[K], whose sum is 0 and whose positive part sums to 1 or more.
-
-    factors, levels: by number, of one factor or of two that interact.
-    """
+    """An effect of a factor, as the weight of each system in a difference of means."""
 
     factors: tuple[int, ...]
+    """Number of a factor, or of two that interact; `levels` likewise."""
     levels: tuple[int, ...]
     weights: Float64
+    """float64[systems]; the sum is 0, the positive weights sum to 1 or more."""
 
 
 @dataclass(frozen=True)
 class FactorialDesign:
-    """Every combination of the levels of some factors, one system for each: the last factor varies fastest.
+    """A full factorial design: a system for each combination of levels, the last factor varying fastest.
 
-    Raises BadValue for fewer than two levels of a factor and for another number of systems.
+    Raises BadValue for a factor with fewer than two levels and a wrong number of systems.
     """
 
     factors: tuple[Factor, ...]
@@ -78,17 +77,17 @@ class FactorialDesign:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many levels each factor has."""
+        """Number of levels of each factor."""
         return tuple(len(factor.levels) for factor in self.factors)
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:
         """The main effects, factor by factor, then the interactions of every two factors.
 
-        Of two levels the second against the first, of more each against the mean of the others, averaged over all
-        levels of the other factors. An interaction is how much larger the effect of one level is at another factor's
-        level than at what that is set against.
+        Of two levels the second is compared with the first, of more each with the mean of the others.
         """
+        # Effects average over all other factors. An interaction is the change of one factor's effect
+        # between levels of the other.
         count, contrasts = len(self.factors), []
         for numbers in [*((number,) for number in range(count)), *itertools.combinations(range(count), 2)]:
             choices = [[1] if self.shape[n] == 2 else list(range(self.shape[n])) for n in numbers]
@@ -107,26 +106,27 @@ class FactorialDesign:
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """What a level of a factor does, or two levels of two factors together.
-
-    levels, against: of each factor; mean, other: of the systems on either side, None for an interaction; difference:
-    the first minus the second, with an interval that holds for all effects of the study together, None for fewer
-    queries than `fewest`; p, adjusted: before and after the correction over all effects; effect: Hedges' g, None
-    across collections; won, lost, tied: queries by the sign of their difference; verdict: what the levels are.
-    """
+    """The effect of a level of a factor, or of two levels of two factors together."""
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
     against: tuple[str, ...]
     mean: float | None
+    """Mean of the systems on the level's side of the contrast; `other` is that of the others; None for an
+    interaction.
+    """
     other: float | None
     difference: float
     low: float | None
+    """Lower bound that, with `high`, holds for all effects together; None for fewer queries than `fewest`."""
     high: float | None
     p: float
     adjusted: float
+    """p corrected over all effects."""
     effect: float | None
+    """Hedges' g; None across collections."""
     won: int
+    """Queries with a better value; `lost`, worse; `tied`, equal."""
     lost: int
     tied: int
     verdict: Verdict
@@ -134,51 +134,52 @@ class FactorEffect:
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """A source of variance among the scores of all systems on all queries.
-
-    df: degrees of freedom; squares: sum of squares; share: of that of all sources; eta: generalised eta squared, None
-    for what is no effect of factors; p, adjusted: that levels dealt at random within each query give as much, before
-    and after the correction over all that are tested, None for what is not.
-    """
+    """A source of variance among the scores of all systems on all queries."""
 
     source: str
     df: int
     squares: float
+    """Sum of squares."""
     share: float
+    """Share of the total sum of squares."""
     eta: float | None
+    """Generalised eta squared; None if the source is no effect of factors."""
     p: float | None
+    """From permuting the levels at random within each query; None, like `adjusted`, if not tested."""
     adjusted: float | None
 
 
 @dataclass(frozen=True)
 class FactorStudy:
-    """What one measure on one collection, or over several, says about the factors in which systems differ.
-
-    count: queries; collections: over which, () for one alone; left_out: queries that not all systems have a value
-    for; systems: how many; geometric: values are logarithms; notes: what the design lacks, in sentences.
-    """
+    """The effects of the factors in which systems differ, by a measure, on one or several collections."""
 
     dataset: str
     measure: str
     count: int
+    """Queries."""
     collections: tuple[str, ...]
+    """() for a single collection."""
     left_out: int
+    """Queries dropped because a system has no value."""
     factors: tuple[Factor, ...]
     systems: int
+    """Number of systems."""
     effects: tuple[FactorEffect, ...]
     sources: tuple[VarianceSource, ...]
     method: ComparisonMethod
     geometric: bool = False
+    """True if values are logarithms."""
     notes: tuple[str, ...] = ()
+    """Sentences on gaps in the design."""
 
     @property
     def unit(self) -> str:
-        """What the tests swap levels on: queries, or collections where these are a sample too."""
+        """Unit on which tests swap levels: "queries", or "collections" if these are sampled too."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property
     def reach(self) -> Reach:
-        """Whether the tests of its effects can find anything."""
+        """The smallest p-value that the tests of the effects can give."""
         units = self.count if self.unit == "queries" else len(self.collections)
         m = self.method
         family = Family(len(self.effects), 1, m.correct)
@@ -188,7 +189,7 @@ class FactorStudy:
 # Shares of variance.
 
 HIGHER = "higher interactions"
-"""Those of three factors or more, together."""
+"""The interactions of three factors or more, together."""
 
 _ROUNDING = 1e-11
 _WORK_CELLS = 60_000_000  # values that the deals of one source move: about a second
@@ -200,14 +201,13 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Sums of squares of collections, queries, factors, their interactions of two, all higher ones, and the rest.
+    """Return sums of squares of collections, queries, factors, their interactions, and the residual.
 
-    parts: float64[K, Q] for each collection, systems in the order of a `FactorialDesign`. What is left is how systems
-    differ from query to query otherwise than on the mean. Generalised eta squared sets an effect's sum of squares
-    over its own, those of collections and queries, and what is left. p-values deal the levels of a factor at random
-    within each query; those of an interaction its residuals by rows and by columns. Source: classical analysis of
-    variance; Olejnik and Algina 2003 (generalised eta squared); Pesarin and Salmaso 2010, chapter 6 (dealing).
+    parts: float64[systems, queries] for each collection, systems in the order of a `FactorialDesign`.
     """
+    # Generalised eta squared is an effect's sum of squares over its own plus those of collections, queries and
+    # the residual (Olejnik and Algina 2003). p-values deal the levels of a factor at random within each query,
+    # and the residuals of an interaction by rows and columns (Pesarin and Salmaso 2010, chapter 6).
     values = np.concatenate(list(parts), axis=1)
     shape = tuple(len(factor.levels) for factor in factors)
     systems, queries = values.shape
@@ -251,11 +251,12 @@ def variance_shares(
 def randomised_p(
     values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
 ) -> float:
-    """The share of deals of the levels of these factors, within each query, that give as large a sum of squares.
+    """Return the p-value of an effect from permuting its factors' levels at random within each query.
 
-    values: float64[K, Q]. Of factors with two levels alone this is the paired randomisation test of their contrast.
-    Deals are method.draws, 10,000 at most, and fewer for three levels or more and very many queries.
+    values: float64[systems, queries].
     """
+    # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
+    # limited by the work they take.
     effect = _projected(values.reshape(*shape, -1), axes, len(shape))
     sizes = tuple(shape[axis] for axis in axes)
     effect = effect.reshape(*sizes, -1)
@@ -272,11 +273,11 @@ def randomised_p(
 
 
 def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
-    """Sums of squares of the sums over queries when each factor's levels are dealt anew within each query, in blocks.
+    """Yield the sums of squares of the sums over queries for each permutation, in blocks.
 
-    effect: float64[L, Q], or float64[L, M, Q] of two factors. Every order of one factor's levels is laid out before;
-    of a factor with more than six a fixed choice of orders is.
+    effect: float64[levels, queries], or float64[levels, levels, queries] of two factors.
     """
+    # All orders of a factor's levels are tabulated; for more than six levels a random choice of orders.
     generator = draws.generator()
     cells, queries = effect.size // effect.shape[-1], effect.shape[-1]
     tables = []  # orders of each factor's levels, int64[N, size]
@@ -300,10 +301,9 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
 
 
 def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
-    """What the levels of these factors do together: less each one's mean, and the mean over all other factors.
+    """Return the effect of these axes: the table minus their means, averaged over the other factors.
 
-    table: float64[L1, L2, ...], an axis for each factor and those behind them, which stay; the axes of other factors
-    are kept with length 1.
+    table: float64[levels, levels, ..., rest]; axes of the other factors keep length 1.
     """
     for axis in range(factors):
         mean = table.mean(axis=axis, keepdims=True)
@@ -314,7 +314,7 @@ def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
 # Effects of factors.
 
 OWN_INTERVALS = ("t", "two-level")
-"""Kinds of intervals that effects take, all holding together: of queries drawn, and of collections and queries."""
+"""Kinds of intervals that hold for all effects together: over queries, or over collections and queries."""
 
 _EFFECT_ROUNDING = 1e-12
 
@@ -325,11 +325,12 @@ def factor_study(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """The effects of a design's factors on one collection, and where the variance comes from.
+    """Return the effects of a design's factors on a collection, and the shares of variance.
 
-    table: the values of the design's systems, in its order; chosen: factors whose effects are wanted, by default all:
-    the correction and the intervals are for those together. Raises BadValue for systems in another order, and for a
-    test or an interval that effects do not take.
+    table: values of the design's systems, in its order.
+    chosen: factors whose effects are wanted, default: all; correction and intervals cover these.
+
+    Raises BadValue for systems in another order, and a test or interval that effects do not take.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
 
@@ -341,62 +342,35 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """As `factor_study`, over several collections that weigh the same, each the mean of its parts where it has some.
+    """Return `factor_study` over several collections of equal weight, each the mean of its parts.
 
-    The collections are those of the study: intervals draw queries within each, tests swap levels on queries. With the
-    interval "two-level" they are a sample too: intervals draw collections, then queries, and tests swap on
-    collections. Raises as `factor_study` does.
+    With the interval "two-level", intervals also resample collections, and tests swap levels on collections
+    instead of queries. Raises as `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]
-    if any(t.systems != design.systems for t in tables):
-        raise BadValue("a factorial study needs the systems of its design, in its order, on each collection")
-    if TESTS.get(method.test).familywise:
-        raise BadValue(
-            f"{method.test} is a test of all pairs of systems together; take permutation for effects of factors"
-        )
-    if method.interval not in OWN_INTERVALS:
-        raise BadValue(
-            f"{method.interval} intervals are of single differences; those of effects hold together: t or two-level"
-        )
+    _check(tables, design, method)
     contrasts = [
         c for c in design.contrasts if not chosen or {design.factors[n].name for n in c.factors} <= {*chosen}
     ]
     first, several = tables[0], len(datasets) > 1
     two_level = method.interval == "two-level" and several
-    names = sorted(datasets)  # draws do not depend on the order of the arguments
-    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
-    wholes = [pooled(datasets[name], name) for name in names]
-    if two_level:
-        values = np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1)
-    else:
-        values = pooled(wholes, "").values
+    parts, values = _parts_and_values(datasets, two_level)
     weights = np.stack([c.weights for c in contrasts])
     rows = _differences(weights, values)
     nothing = np.zeros((1, rows.shape[1]))
     pairs = np.array([(number, len(rows)) for number in range(len(rows))])
     p = p_values(method.test, np.concatenate([rows, nothing]), pairs, Draws(method.draws, method.seed))
     corrected, equal_p = adjusted(p, method.correct), adjusted(equivalences(rows, method), method.correct)
-    limits: list[list[float | None]] = [[None, None]] * len(contrasts)
-    if (len(parts) if two_level else min(p.shape[1] for part in parts for p in part)) >= fewest(method.level):
-        draws = Draws(RESAMPLES, method.seed)
-        by_part = [[_differences(weights, part) for part in dataset] for dataset in parts]
-        if two_level:
-            limits = two_level_bounds(by_part, method.level, draws).tolist()
-        else:
-            shares = [1 / (len(parts) * len(dataset)) for dataset in parts for _ in dataset]
-            flat = [*itertools.chain(*by_part)]
-            limits = simultaneous_bounds(flat, shares, method.level, draws).tolist()
+    limits = _effect_limits(weights, parts, method, two_level)
     effects = []
     for number, contrast in enumerate(contrasts):
         row, effect_p = rows[number], float(corrected[number])
         difference, deviation = exact_mean(row), deviation_of(row)
         factors = [design.factors[n] for n in contrast.factors]
+        mean, other = _side_means(contrast, values, first.geometric)
         low, high = limits[number]
-        mean, other = None, None
-        if len(factors) == 1:
-            sides = (np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0))
-            mean, other = (averaged(exact_mean(side @ values), first.geometric) for side in sides)
+        way = direction(first.measure)
         effects.append(
             FactorEffect(
                 tuple(factor.name for factor in factors),
@@ -404,10 +378,8 @@ def factor_study_across(
                 tuple(f.levels[0] if len(f.levels) == 2 else OTHERS for f in factors),
                 *(mean, other, difference, low, high, float(p[number]), effect_p),
                 None if several else hedges_g(difference, deviation, len(row)),
-                *signs(row * (direction(first.measure) or 1)),
-                verdict_of(
-                    difference, effect_p, float(equal_p[number]), method.alpha, direction(first.measure)
-                ),
+                *signs(row * (way or 1)),
+                verdict_of(difference, effect_p, float(equal_p[number]), method.alpha, way),
             )
         )
     return FactorStudy(
@@ -425,8 +397,57 @@ def factor_study_across(
     )
 
 
+def _parts_and_values(
+    datasets: Mapping[str, Sequence[ScoreTable]], two_level: bool
+) -> tuple[list[list[Float64]], Float64]:
+    """Return the values of each collection's parts, and float64[systems, units] of collections or of all queries."""
+    names = sorted(datasets)  # draws do not depend on the order of the arguments
+    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
+    wholes = [pooled(datasets[name], name) for name in names]
+    if two_level:
+        return parts, np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1)
+    return parts, pooled(wholes, "").values
+
+
+def _side_means(contrast: Contrast, values: Float64, geometric: bool) -> tuple[float | None, float | None]:
+    if len(contrast.factors) > 1:
+        return None, None
+    sides = (np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0))
+    mean, other = (averaged(exact_mean(side @ values), geometric) for side in sides)
+    return mean, other
+
+
+def _check(tables: Sequence[ScoreTable], design: FactorialDesign, method: ComparisonMethod) -> None:
+    if any(t.systems != design.systems for t in tables):
+        raise BadValue("a factorial study needs the systems of its design, in its order, on each collection")
+    if TESTS.get(method.test).familywise:
+        raise BadValue(
+            f"{method.test} is a test of all pairs of systems together; take permutation for effects of factors"
+        )
+    if method.interval not in OWN_INTERVALS:
+        raise BadValue(
+            f"{method.interval} intervals are of single differences; those of effects hold together: t or two-level"
+        )
+
+
+def _effect_limits(
+    weights: Float64, parts: Sequence[Sequence[Float64]], method: ComparisonMethod, two_level: bool
+) -> list[list[float | None]]:
+    """Return [low, high] of each effect, None with too few queries, or collections, for an interval."""
+    units = len(parts) if two_level else min(part.shape[1] for dataset in parts for part in dataset)
+    if units < fewest(method.level):
+        return [[None, None]] * len(weights)
+    draws = Draws(RESAMPLES, method.seed)
+    by_part = [[_differences(weights, part) for part in dataset] for dataset in parts]
+    if two_level:
+        return two_level_bounds(by_part, method.level, draws).tolist()  # type: ignore[no-any-return]  # floats
+    shares = [1 / (len(parts) * len(dataset)) for dataset in parts for _ in dataset]
+    flat = [*itertools.chain(*by_part)]
+    return simultaneous_bounds(flat, shares, method.level, draws).tolist()  # type: ignore[no-any-return]  # floats
+
+
 def _differences(weights: Float64, values: Float64) -> Float64:
-    """The effects on each query, float64[E, Q]; differences by rounding alone are 0."""
+    """Return the effects on each query, float64[effects, queries], with rounding errors set to 0."""
     rows = weights @ values
     return np.where(np.abs(rows) > _EFFECT_ROUNDING * np.abs(values).max(), rows, 0.0)
 
@@ -437,13 +458,12 @@ def _differences(weights: Float64, values: Float64) -> Float64:
 def _csv(study: FactorStudy) -> list[dict[str, object]]:
     about = {"dataset": study.dataset, "measure": study.measure, "count": study.count}
     return [
-        about | {k: " × ".join(v) if isinstance(v, list) else v for k, v in plain(one).items()}
+        about | {k: " × ".join(v) if isinstance(v, list) else v for k, v in json_value(one).items()}
         for one in study.effects
     ]
 
 
 def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
-    """Of each measure a table of effects and one of shares; the sentences stand below the last."""
     tables = []
     for _, of_measure in itertools.groupby(studies, key=lambda study: study.measure):
         same = list(of_measure)
@@ -453,12 +473,7 @@ def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-@result("factors", FactorStudy, page=_page, parts="effects", csv=_csv)
-def factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[Table, ...]:
-    """Of each measure the effects by collection, then the shares of variance.
-
-    Effects on one collection, or on its splits, stand with their p-values and verdicts; so do all with `long`.
-    """
+def _factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[Table, ...]:
     tables = []
     for _, of_measure in itertools.groupby(studies, key=lambda study: study.measure):
         same = list(of_measure)
@@ -471,8 +486,10 @@ def factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[T
     return (*tables, sentences(*_notes(studies)))
 
 
+FACTOR_STUDIES = ResultKind("factors", FactorStudy, _factor_tables, page=_page, parts="effects", csv=_csv)
+
+
 def _effect_table(studies: Sequence[FactorStudy]) -> Table:
-    """A line for each effect, a column for each collection; with p-values for one alone, or all together."""
     first, last = studies[0], studies[-1]
     labels = _labels(studies)
     lines: list[Sequence[str | Cell]] = [["factor", "levels", *(s.dataset for s in studies), "adjusted p"]]
@@ -484,7 +501,6 @@ def _effect_table(studies: Sequence[FactorStudy]) -> Table:
 
 
 def _detailed(study: FactorStudy) -> Table:
-    """A line for each effect with everything that is known of it."""
     labels = _labels([study])
     head = ["factor", "levels", "mean", "other", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
     lines: list[Sequence[str | Cell]] = [[*head, "verdict"]]
@@ -507,7 +523,6 @@ def _detailed(study: FactorStudy) -> Table:
 
 
 def _source_table(studies: Sequence[FactorStudy]) -> Table:
-    """A line for each source of variance, a column for each collection, with generalised eta squared behind."""
     by_name = [{source.source: source for source in study.sources} for study in studies]
     names = dict.fromkeys(name for of in reversed(by_name) for name in of)
     lines: list[Sequence[str | Cell]] = [["source", *(s.dataset for s in studies)]]
@@ -518,7 +533,7 @@ def _source_table(studies: Sequence[FactorStudy]) -> Table:
             more = ""
             if one is not None and one.eta is not None and one.adjusted is not None:
                 more = f"({one.eta:.3f}, p {probability(one.adjusted)})"
-            cells.append(Cell("" if one is None else share(one.share), more=more))
+            cells.append(Cell("" if one is None else percent(one.share), more=more))
         lines.append([name, *cells])
     return table_of(lines, right=None, title=f"{studies[0].measure}: shares of the variance of all scores")
 
@@ -534,7 +549,6 @@ def _title(studies: Sequence[FactorStudy]) -> str:
 
 
 def _labels(studies: Sequence[FactorStudy]) -> dict[str, str]:
-    """What levels are called: systems among them by their short names."""
     labels: dict[str, str] = {}
     for factor in studies[0].factors:
         labels |= dict(zip(factor.levels, short_names(factor.levels), strict=True))
@@ -555,7 +569,6 @@ def _difference(one: FactorEffect) -> Cell:
 
 
 def _notes(studies: Sequence[FactorStudy]) -> list[str]:
-    """How the numbers were made, and what was left out of the design."""
     if not studies:
         return ["nothing to analyse"]
     first = studies[0]
@@ -580,7 +593,7 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
     if few := [s for s in studies if s.effects and s.effects[0].low is None]:
         lines.append(f"too few queries or collections for an interval: {', '.join(s.dataset for s in few)}; "
                     f"at least {fewest(m.level)} are needed")  # fmt: skip
-    lines += [f"too few {s.unit} for a verdict on so many effects: {s.dataset}; --factors NAMES looks at fewer"
+    lines += [f"too few {s.unit} for a verdict on so many effects: {s.dataset}; name fewer factors"
              for s in studies if s.effects and not s.reach.possible]  # fmt: skip
     if any(s.geometric for s in studies):
         lines.append("geometric means, over systems and collections too: differences are those of logarithms")

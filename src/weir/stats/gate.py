@@ -1,4 +1,4 @@
-"""Whether a change may have made things worse than allowed: pass, fail, or undecided."""
+"""Gates: a verdict on a candidate that may be worse by a limited drop: pass, fail or undecided."""
 
 from __future__ import annotations
 
@@ -9,43 +9,50 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from weir.core.frames import plain
-from weir.core.results import result
-from weir.core.rounding import change, count, probability, score, share
+from weir.core.frames import json_value
+from weir.core.results import ResultKind
+from weir.core.rounding import change, count, percent, probability, score
 from weir.core.scores import averaged
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
-from weir.measures.measure import direction, no_direction_note, within_unit
+from weir.measures.measure import direction, is_never, no_direction_note, within_unit
 from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_quantile
-from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.power import MOST_QUERIES, POWER, queries_needed
 from weir.stats.query_differences import QueryDifference
+from weir.stats.resampling import INTERVALS, bounds
+from weir.stats.run_noise import RunNoise, noise_of
+from weir.stats.score_rows import never_note
 from weir.stats.significance import adjusted, deviation_of, exact_mean, t_tail
 
 _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
-"""Queries kept of those that lost, those that lost most."""
+"""Number of queries kept that lost most."""
 
 CORRECTION = "holm"
-"""How failures are corrected, over all datasets, measures and groups of one gate together."""
+"""Correction of failures over all datasets, measures and groups of a call."""
 
 GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 
 
 @dataclass(frozen=True)
 class GateRules:
-    """What a gate allows, and at which confidence.
+    """How large a drop a gate allows, and how sure it must be.
 
-    max_drop: the largest drop of a mean that is accepted; drops: other ones by measure; confidence: 1 minus the chance
-    that a larger drop passes, and 1 minus the chance that anything fails where nothing dropped; interval: of the lower
-    bound. Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """
 
     max_drop: float = 0.01
+    """Largest accepted drop of a mean."""
     drops: Mapping[str, float] = field(default_factory=dict)
+    """Other largest drops, by measure."""
     confidence: float = 0.95
+    """1 - the probability that a larger drop passes; also 1 - the probability that anything fails if nothing
+    dropped."""
     interval: str = "t"
+    """Kind of the one-sided bound."""
+    noise: tuple[RunNoise, ...] = ()
+    """How the systems' means vary when they are asked again."""
 
     def __post_init__(self) -> None:
         for drop in (self.max_drop, *self.drops.values()):
@@ -56,7 +63,7 @@ class GateRules:
         INTERVALS.get(self.interval)
 
     def allowed(self, measure: str) -> float:
-        """The largest drop of a measure that is accepted."""
+        """Return the largest accepted drop of a measure."""
         return self.drops.get(measure, self.max_drop)
 
 
@@ -64,67 +71,75 @@ class GateRules:
 class Gate:
     """One measure of a candidate against its baseline, on a dataset or a group of its queries.
 
-    group: "" for all queries; before, after: the means; difference: after minus before, of logarithms where the means
-    are geometric; low: its one-sided confidence bound on the side where it would be worse, the upper one where less of
-    the measure is better, NaN for a single query and where all changed equally; p: of the claim that nothing dropped,
-    adjusted over so many `tests`; deviation: standard deviation of the differences; lost: how many queries lost,
-    broken: those that lost most; left_out: queries without a value on both sides; geometric: whether means are. A drop
-    is a rise where less is better.
+    If less is better, a drop is a rise.
     """
 
     dataset: str
     group: str
+    """"" for all queries."""
     measure: str
     queries: int
     before: float
+    """Mean of the baseline; `after`, of the candidate."""
     after: float
     difference: float
+    """After minus before; of logarithms for geometric means."""
     low: float
+    """One-sided bound of the difference on the worse side; NaN for a single query or if all changed equally."""
     max_drop: float
     confidence: float
     p: float
+    """p-value of the claim that nothing dropped, adjusted over `tests`."""
     tests: int
     verdict: GateVerdict
     deviation: float
+    """Standard deviation of the differences."""
     lost: int
+    """Number of queries that lost."""
     broken: tuple[QueryDifference, ...]
+    """The queries that lost most."""
     left_out: int = 0
+    """Queries without a value on both sides."""
     geometric: bool = False
+    noise: float = 0.0
+    """Standard deviation of a system's mean when it is asked again, which bound and p-value allow for."""
 
     @property
     def passed(self) -> bool:
-        """Whether it is certain enough that the mean dropped by no more than allowed."""
+        """True if the mean certainly dropped by no more than allowed."""
         return self.verdict == "pass"
 
     @property
     def harmless(self) -> bool:
-        """Whether it lets the candidate pass: all queries have to pass; a group, of few queries, must not fail."""
+        """True if the candidate may pass: all queries must pass, a group must only not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
     def gain(self) -> float:
-        """The difference, turned round where less is better."""
+        """The difference, negated if less is better."""
         return direction(self.measure) * self.difference
 
     @property
     def within(self) -> bool:
-        """Whether the mean dropped by no more than allowed, certain or not."""
+        """True if the mean dropped by no more than allowed, certain or not."""
         return self.gain >= -self.max_drop - _ROUNDING
 
     @property
     def needed(self) -> int | None:
-        """How many queries would decide an undecided gate with a probability of 80%, if the change is as measured.
+        """Number of queries that would decide an undecided gate with 80% probability, if the change is as
+        measured.
 
-        That is, pass it if the mean dropped by no more than allowed, else fail it, which takes a mean beyond the
-        allowed drop as well as a p-value. None for a decided gate, for more than ten million queries, and where no
-        number is enough.
+        None for a decided gate, above ten million, if no number suffices, and for noisy systems.
         """
+        # To pass if the mean dropped by no more than allowed; else to fail, which takes a p-value and a
+        # mean beyond the drop.
         level = 2 * (1 - self.confidence) / (1 if self.within else self.tests)  # one-sided
         beyond = self.gain + self.max_drop
         effect = beyond if self.within else self.gain
         if (
             self.verdict != "undecided"
             or math.isnan(self.deviation)
+            or self.noise
             or min(abs(effect), abs(beyond)) <= _ROUNDING
             or level >= POWER
         ):
@@ -140,16 +155,16 @@ class Gate:
 
 
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
-    """A gate for each (group, table of baseline and candidate), group "" for all queries of a dataset.
+    """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
-    pass: the one-sided lower bound of the difference, that of the two-sided interval of level 2 * confidence - 1, is
-    within the allowed drop. All have to pass, so that each is tested at the full level (intersection-union). fail: the
-    mean dropped by more than allowed, and a one-sided paired t-test rejects that nothing dropped. Its p-values are
-    adjusted by Holm over all cases, groups too: where nothing dropped, at most 1 candidate in 20 fails anything, at a
-    confidence of 0.95. Else undecided. Where all queries changed equally there is no bound: the change itself passes,
-    and fails by the chance that so many signs are alike. Raises BadValue for fewer than two queries of a dataset and
-    for a measure of which more is neither better nor worse. Sources: Berger 1982; Holm 1979.
+    Pass: the one-sided lower bound of the difference is within the allowed drop. Fail: the mean dropped by
+        more, and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A measure of
+        failures, such as leaks, fails by one of the candidate and passes by none.
+
+    Raises BadValue for fewer than two queries of a dataset and for a measure without a direction.
     """
+    # All must pass, so each is tested at the full level (intersection-union: Berger 1982); with Holm 1979 at
+    # most 1 candidate in 20 fails anything if nothing dropped, at a confidence of 0.95.
     tested = []  # before p-values are adjusted and verdicts decided
     for group, table in cases:
         before, after = table.values
@@ -157,26 +172,34 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         if not way:
             raise BadValue(f"{no_direction_note([table.measure])[0]}; gate another measure")
         d = way * (after - before)
-        if len(d) < 2 and not group:
+        if len(d) < 2 and not group and not is_never(table.measure):
             raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
         assert table.queries is not None
         low = p = deviation = math.nan
-        if len(d) > 1:
+        noise = noise_of(rules.noise, table.measure)
+        if is_never(table.measure):
+            d = -after  # whatever the baseline did, a failure of the candidate is one
+        elif len(d) > 1:
             low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
-            low = -1.0 if within_unit(table.measure) and low < -1 else low
             p, deviation = t_tail(-d), deviation_of(d)
+            if noise is not None:
+                low = np.fmin(low, noise.bound(d, rules.confidence))
+                p = max(p, noise.tail(-d))
+            low = -1.0 if within_unit(table.measure) and low < -1 else float(low)
         worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
         broken = tuple(
             QueryDifference(table.queries[q], float(before[q]), float(after[q]))
             for q in worst[d[worst] < 0].tolist()
         )
         means = [averaged(exact_mean(row), table.geometric) for row in (before, after)]
+        difference = exact_mean(after - before) + 0.0
         tested.append(
             Gate(
                 *(table.dataset, group, table.measure, len(d), means[0], means[1]),
-                *(way * exact_mean(d) + 0.0, way * low, rules.allowed(table.measure), rules.confidence, p, 0),
+                *(difference, way * low, rules.allowed(table.measure), rules.confidence, p, 0),
                 "undecided",
                 *(deviation, int(np.count_nonzero(d < 0)), broken, table.left_out, table.geometric),
+                noise=0.0 if noise is None else math.sqrt(noise.variance),
             )
         )
     p_of = np.array([one.p for one in tested])
@@ -184,6 +207,11 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     decided = []
     for one, value in zip(tested, corrected.tolist(), strict=True):
         verdict: GateVerdict = "undecided"
+        if is_never(one.measure):
+            decided.append(replace(one, tests=tests, max_drop=0.0, verdict="fail" if one.lost else "pass"))
+            continue
+        # No bound, as all queries changed equally: the change itself passes, and fails by the probability
+        # that all signs agree.
         equal = math.isnan(one.low) and one.queries > 1
         if one.within if equal else direction(one.measure) * one.low >= -one.max_drop - _ROUNDING:
             verdict = "pass"
@@ -200,18 +228,14 @@ _INDENT = 6
 _NUMBERS = ("verdict", "queries", "baseline", "candidate", "change", "bound")
 
 
-def gate_outcome(gates: Sequence[Gate]) -> str:
-    """pass, fail or undecided: what all of them come to; a group of queries, which has few, can only fail."""
+def _gate_outcome(gates: Sequence[Gate]) -> str:
     if any(one.verdict == "fail" for one in gates):
         return "fail"
     return "pass" if all(one.harmless for one in gates) else "undecided"
 
 
 def _page(gates: Sequence[Gate]) -> tuple[Table, ...]:
-    """For a pull request: the outcome, a line for each gate, and the queries that lost most."""
-
     def filled(lines: Sequence[Sequence[str]], title: str = "") -> Table:
-        """The lines without the columns in which nothing stands."""
         used = [i for i in range(len(lines[0])) if any(line[i] for line in lines[1:])]
         cells = [[line[i] for i in used] for line in lines]
         return table_of(cells, right=None, keys=sum(i < 4 for i in used), title=title)
@@ -227,21 +251,13 @@ def _page(gates: Sequence[Gate]) -> tuple[Table, ...]:
             for move in (() if one.harmless else one.broken)
         ]
     reasons = [f"- {_subject(one, True)}: {'; '.join(_reasons(one))}" for one in gates if not one.passed]
-    tables = [filled(lines, f"weir gate: {OUTCOMES[gate_outcome(gates)]}"), sentences(*reasons)]
+    tables = [filled(lines, f"weir gate: {OUTCOMES[_gate_outcome(gates)]}"), sentences(*reasons)]
     if len(losses) > 1:
         tables.append(filled(losses))
     return tuple(part for part in (*tables, sentences(*_family(gates))) if part.header or part.notes)
 
 
-@result(
-    "gate",
-    Gate,
-    page=_page,
-    passed="harmless",
-    records=lambda one: [plain(one) | {"passed": one.passed, "needed": one.needed}],
-)
-def gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
-    """Each gate with its verdict; where it does not pass, why, and the queries that lost most; groups as a table."""
+def _gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
     several = len({one.dataset for one in gates}) > 1
     tables = []
     for one in gates:
@@ -272,12 +288,22 @@ def gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
             )
         tables.append(table_of([line if several else line[1:] for line in lines], right=5, keys=2 + several))
     if len(gates) > 1:
-        tables.append(sentences(f"{OUTCOMES[gate_outcome(gates)]}: {'; '.join(_family(gates))}"))
+        tables.append(sentences(f"{OUTCOMES[_gate_outcome(gates)]}: {'; '.join(_family(gates))}"))
     return tuple(tables)
 
 
+GATES = ResultKind(
+    "gate",
+    Gate,
+    _gate_tables,
+    page=_page,
+    outcome=lambda one: "pass" if one.harmless else one.verdict,
+    records=lambda one: [json_value(one) | {"passed": one.passed, "needed": one.needed}],
+)
+
+
 def gate_junit(gates: Sequence[Gate]) -> str:
-    """JUnit's XML: a test case for each gate; one that does not pass is a failure, an undecided group is skipped."""
+    """Return JUnit XML with a test case for each gate; one that does not pass fails, an undecided group is skipped."""
     from xml.etree import ElementTree as Xml
 
     failed = sum(not one.harmless for one in gates)
@@ -297,7 +323,7 @@ def gate_junit(gates: Sequence[Gate]) -> str:
             "skipped" if one.harmless else "failure",
             {"type": one.verdict, "message": printable(f"{OUTCOMES[one.verdict]}: {_finding(one)}")},
         )
-        [shown] = [part for part in gate_tables([replace(one, group="")])]
+        [shown] = [part for part in _gate_tables([replace(one, group="")])]
         losses = shown.text().split("\n")[1 + len(_reasons(one)) :]
         outcome.text = printable("; ".join(_reasons(one))) + "\n" + "\n".join(losses)
     Xml.indent(root)
@@ -305,14 +331,15 @@ def gate_junit(gates: Sequence[Gate]) -> str:
 
 
 def _subject(one: Gate, several: bool) -> str:
-    """The measure, with its dataset where there are several and its group where it has one."""
     return one.measure + (f" on {one.dataset}" if several else "") + (f", {one.group}" if one.group else "")
 
 
 def _finding(one: Gate) -> str:
+    if is_never(one.measure):
+        return never_note(one.measure, one.lost, one.queries).text.removeprefix(f"{one.measure}: ")
     side, drop = ("upper", "rise") if direction(one.measure) < 0 else ("lower", "drop")
     logarithms = " of logarithms" if one.geometric else ""
-    allowed = f"{logarithms}, about {share(1 - math.exp(-one.max_drop))}" if one.geometric else ""
+    allowed = f"{logarithms}, about {percent(1 - math.exp(-one.max_drop))}" if one.geometric else ""
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
     bound = f"{side} bound {change(one.low)} with {100 * one.confidence:g}% confidence over {queries}"
     if math.isnan(one.low):
@@ -324,34 +351,37 @@ def _finding(one: Gate) -> str:
 
 
 def _reasons(one: Gate) -> list[str]:
-    """Why a gate does not pass, and what would decide it."""
     adjusted = f", {CORRECTION} over {one.tests}" if one.tests > 1 else ""
-    fell, drop, dropped, far = (
-        ("rose", "rise", "rose", "high") if direction(one.measure) < 0 else ("fell", "drop", "dropped", "low")
-    )
+    fell, drop, far = ("rose", "rise", "high") if direction(one.measure) < 0 else ("fell", "drop", "low")
     test = "one-sided t" if one.deviation else "one-sided, by signs"
-    tested = f"p {probability(one.p)} where nothing {dropped} ({test}{adjusted})"
+    tested = f"p {probability(one.p)} against no {drop} ({test}{adjusted})"
+    if is_never(one.measure):
+        return [f"one query is enough to fail; the baseline had {score(one.before)}"]
     if one.verdict == "fail":
         return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]
     if one.queries < 2:
         return ["one query tells nothing of others"]
     needed = "more than ten million queries" if one.needed is None else f"about {count(one.needed)} queries"
-    remedy = "; a larger --max-drop decides it too" if one.within else ""
+    remedy = "; a larger max-drop decides it too" if one.within else ""
     why = (
         f"the mean lies within the allowed {drop}, but the true change may be as {far} as {change(one.low)}"
         if one.within
         else f"the mean lies beyond the allowed {drop}, but it may be chance: {tested}"
     )
+    if one.noise:
+        return [
+            why,
+            f"asked again, a system's mean moves by {score(one.noise)}, which more queries may not narrow",
+        ]
     verdict = "pass" if one.within else "fail"
     return [
         why,
         f"if the true change is {change(one.difference)}, a gate over {needed} would {verdict} with a probability of "
-        f"{share(POWER, 0)}{remedy}",
+        f"{percent(POWER, 0)}{remedy}",
     ]
 
 
 def _family(gates: Sequence[Gate]) -> list[str]:
-    """Over what the verdicts of several gates hold together."""
     if len(gates) == 1:
         return []
     whole = sum(not one.group for one in gates)

@@ -1,4 +1,4 @@
-"""Agreement of labels: of two raters, and of several that left pairs out; pairs for estimates from a model's labels."""
+"""Agreement of labels of two raters or of many, and pairs for estimates from a model's labels."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from weir.core.frames import plain
+from weir.core.frames import json_value
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.results import result
-from weir.core.rounding import change, count, score, share
+from weir.core.results import ResultKind
+from weir.core.rounding import change, count, percent, score
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct_strings
 from weir.measures.measure import Measure
-from weir.stats.resampling import SEED
+from weir.stats.resampling import SEED, fewest, percentiles
 
 
 @dataclass(frozen=True, eq=False)
 class LabelPairs:
-    """The pairs among the first k of one ranking that the model labelled.
-
-    query: int32[n], numbers in the model's queries; rank: int64[n]; row: int64[n], the model's judgment; model:
-    float64[n], its grades; human: float64[n] people's, NaN where they judged nothing; drawn: float64[n], one over the
-    share that people judged of the pairs of its query among the first k of any of the rankings, infinite where they
-    judged none.
-    """
+    """The (query, document) pairs among the first k of a ranking that a model labelled."""
 
     query: Int32
+    """int32[pairs]: numbers in the model's queries."""
     rank: Int64
     row: Int64
+    """int64[pairs]: rows of the model's judgments."""
     model: Float64
+    """float64[pairs]: the model's grades."""
     human: Float64
+    """float64[pairs]: people's grades; NaN if unjudged."""
     drawn: Float64
+    """float64[pairs]: 1 / the share of the query's labelled pairs, over all rankings, that people judged;
+    infinite for none.
+    """
 
     @property
     def judged(self) -> Int64:
-        """The pairs that people judged."""
+        """The row numbers of the pairs that people have judged."""
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
-        """What each pair alone adds to a measure that is a sum over the documents returned, by these grades."""
+        """Return what each pair, with these grades, adds to a measure that sums over documents, float64[pairs]."""
         count = len(grades)
         rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
         each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
@@ -55,7 +56,7 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """The pairs of each ranking, in its order."""
+    """Return the labelled pairs of each ranking, in the order of `runs`."""
     both = _rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -79,7 +80,6 @@ def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list
 
 
 def _rows(qrels: Qrels, queries: Ids, docs: Ids, query: Int32, doc: Int32) -> Int64:
-    """The row of the judgments of each pair, -1 for a pair without one."""
     width = max(1, len(qrels.docs))
     q = qrels.queries.codes(queries.strings)[query].astype(np.int64) if len(query) else np.zeros(0, np.int64)
     d = qrels.docs.codes(docs.strings)[doc].astype(np.int64) if len(doc) else np.zeros(0, np.int64)
@@ -95,28 +95,27 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 Summed = TypeVar("Summed", Int64, Float64)
 MOST_LABELS = 100
-"""Different grades; with more a confusion table says nothing."""
+"""Largest number of distinct grades; with more, a confusion table says nothing."""
 RESAMPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """Confusion of two raters' labels of the same pairs, for each query.
-
-    queries: Ids[Q]; labels: float64[L], the grades that occur, ascending; table: int64[Q, L, L], pairs by first and
-    second rater's grade; only_first, only_second: pairs that only one of them labelled.
-    """
+    """The confusion of two raters' labels, for each query."""
 
     queries: Ids
     labels: Float64
+    """float64[labels]: the grades that occur, ascending."""
     table: Int64
+    """int64[queries, labels, labels]: number of pairs by the first and the second rater's grade."""
     only_first: int
+    """Number of pairs that only the first rater labelled; `only_second` likewise."""
     only_second: int
 
 
 @dataclass(frozen=True)
 class QueryAgreement:
-    """How well two raters agree on the pairs of one query; kappa is NaN where both are constant."""
+    """The agreement of two raters on one query; kappa is NaN if both are constant."""
 
     query: str
     pairs: int
@@ -127,12 +126,7 @@ class QueryAgreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well two raters agree on the pairs that both labelled; intervals are of 95%, by resampling queries.
-
-    labels: the grades; confusion: pairs by the first rater's grade (row) and the second's; values: (statistic, value,
-    low, high), see STATISTICS; binary: (grade from which a pair is relevant, Cohen's kappa, low, high, the share that
-    the first rater calls relevant, the second's); by_query: each query, the worst kappa first, then those without one.
-    """
+    """The agreement of two raters on the pairs that both labelled, with 95% intervals from resampled queries."""
 
     first: str
     second: str
@@ -142,12 +136,16 @@ class Agreement:
     only_second: int
     labels: tuple[float, ...]
     confusion: tuple[tuple[int, ...], ...]
+    """Number of pairs by the first rater's grade (row) and the second's."""
     values: tuple[tuple[str, float, float, float], ...]
+    """(statistic, value, low, high); see STATISTICS."""
     binary: tuple[tuple[float, float, float, float, float, float], ...]
+    """(lowest relevant grade, Cohen's kappa, low, high, share relevant by the first, by the second)."""
     by_query: tuple[QueryAgreement, ...] = ()
+    """Worst kappa first, undefined ones last."""
 
     def value(self, statistic: str) -> float:
-        """A statistic by name; raises UnknownName for another."""
+        """Return a statistic by name; raises UnknownName for another."""
         values = {name: value for name, value, *_ in self.values}
         if statistic not in values:
             raise UnknownName("statistic", statistic, values)
@@ -155,9 +153,9 @@ class Agreement:
 
 
 def label_tables(first: Qrels, second: Qrels) -> LabelTables:
-    """The tables of the pairs that both judge, queries that share none left out.
+    """Return the confusion tables of the pairs that both raters labelled.
 
-    Raises BadValue where no pair is judged by both, and for more than MOST_LABELS different grades.
+    Raises BadValue if there is none, or for more than MOST_LABELS distinct grades.
     """
     both, at = shared_pairs(first, second)
     if not len(both):
@@ -186,7 +184,7 @@ def _check_number(labels: Float64) -> None:
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
-    """The judgments of pairs that both judge: their rows in the first, ascending, and in the second."""
+    """Return the rows of the pairs that both judge: in the first, ascending, and in the second."""
     row = _rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
     return both, row[both]
@@ -195,11 +193,12 @@ def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
 def cohen_kappa(
     table: Int64, weights: Literal["", "linear", "quadratic"] = "", labels: Float64 | None = None
 ) -> float:
-    """Cohen's kappa: agreement beyond what the raters' shares of each grade give by chance; NaN if both are constant.
+    """Return Cohen's kappa of a confusion table; NaN if both raters are constant.
 
-    table: [L, L], pairs by both grades; weights: "" counts any difference alike, "linear" and "quadratic" by the
-    distance of the grades' places, or of `labels` where they are given. Source: Cohen 1960, 1968.
+    weights: "" counts all differences alike; "linear", "quadratic" by the distance of the grades' positions, or of
+        `labels`.
     """
+    # Cohen 1960, 1968.
     places = np.arange(len(table), dtype=np.float64) if labels is None else labels
     apart = np.abs(places[:, None] - places)
     cost = (apart > 0).astype(np.float64) if not weights else apart if weights == "linear" else apart**2
@@ -210,10 +209,8 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Gwet's AC1: agreement beyond chance, where chance falls as grades are used unevenly; 1 for one grade alone.
-
-    Source: Gwet 2008.
-    """
+    """Return Gwet's AC1, a chance-corrected agreement robust to uneven grades; 1 if only one grade occurs."""
+    # Gwet 2008.
     total = float(table.sum())
     share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * total)
     if len(table) < 2:
@@ -223,11 +220,13 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """How often two ratings of one item are these two labels, float64[L, L]; an item weighs as many as rated it.
+    """Return how often two ratings of an item are this pair of labels, float64[labels, labels]; may be
+    summed.
 
-    ratings: float64[raters, items], NaN for an item that a rater left out; items with fewer than two ratings count for
-    nothing. labels: the grades that may occur. Those of several sets of items are summed.
+    ratings: float64[raters, items]; NaN for a missing rating.
+    labels: grades that may occur.
     """
+    # Each item weighs as many as rated it; items with fewer than two ratings count for nothing.
     counts = (
         np.array([(ratings == label).sum(axis=0) for label in labels], np.int64).reshape(len(labels), -1).T
     )
@@ -238,12 +237,15 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
 
 
 def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
-    """Krippendorff's alpha from `coincidences`: 1 for perfect agreement, 0 for chance; NaN where all values are equal.
+    """Return Krippendorff's alpha of `coincidences`: 1 perfect, 0 chance; NaN if all values are equal.
 
-    level: how far two grades are apart. Raises UnknownName for another level. Source: Krippendorff 2011.
+    level: scale that defines the distance between grades.
+
+    Raises UnknownName for another level.
     """
     if level not in LEVELS:
         raise UnknownName("level", level, LEVELS)
+    # Krippendorff 2011.
     number = coincidence.sum(axis=0)
     if level == "nominal":
         apart = np.asarray(labels[:, None] != labels, np.float64)
@@ -271,11 +273,11 @@ STATISTICS: dict[str, Statistic] = {
     "mean absolute error": lambda table, labels: _mean_over_pairs(table, np.abs(labels - labels[:, None])),
     "bias": lambda table, labels: _mean_over_pairs(table, labels - labels[:, None]),
 }
-"""Each from a confusion table and its grades; bias is the second rater's mean grade minus the first's."""
+"""Statistics of a confusion table and its grades; bias is the second rater's mean grade minus the first's."""
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """How well two raters agree, with intervals by resampling queries; raises as `label_tables`."""
+    """Return the agreement of two raters, with intervals from resampled queries; raises as `label_tables`."""
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
     drawn = list(drawn_tables(tables.table))
@@ -304,27 +306,27 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
     )
 
 
-def drawn_tables(by_query: Summed) -> Iterator[Summed]:
-    """Sums over queries drawn with replacement, of what the first axis has for each query, RESAMPLES of them.
+def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
+    """Yield sums over queries drawn with replacement (the first axis), RESAMPLES times.
 
-    None of one query alone: every draw would be the same, and the interval of no width.
+    least: nothing is yielded for fewer queries; default: `fewest`.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
-    for _ in range(RESAMPLES if count > 1 else 0):
+    for _ in range(RESAMPLES if count >= (least or fewest()) else 0):
         yield np.tensordot(np.bincount(rng.integers(0, count, count), minlength=count), by_query, 1)
 
 
 def binary_table(table: Int64, cut: int) -> Int64:
-    """The table of below and from a grade's place on, [2, 2]."""
+    """Return the int64[2, 2] table of labels below and from `cut`."""
     return np.array([[part[:, :cut].sum(), part[:, cut:].sum()] for part in (table[:cut], table[cut:])])
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval of resampled values, those that are undefined left out; NaN where all are."""
+    """Return the 95% interval of resampled values, without undefined ones; NaN if all are."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return math.nan, math.nan
-    low, high = np.quantile(defined, [0.025, 0.975]).tolist()
+    low, high = percentiles(np.array(defined)).tolist()
     return low, high
 
 
@@ -333,7 +335,7 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RaterBase:
-    """How a rater labels, whoever else labelled the same: the mean grade, and the share of grades from 1 on."""
+    """The base rates of a rater: mean grade, and the share of grades of 1 or more."""
 
     name: str
     labels: int
@@ -344,24 +346,24 @@ class RaterBase:
 
 @dataclass(frozen=True)
 class ManyRaters:
-    """Krippendorff's alpha of all raters together, with 95% intervals by resampling queries.
-
-    pairs: with two labels or more, of `queries`; missing: share of their labels that are not there; alone: pairs that
-    one rater alone labelled, which say nothing of agreement; values: (level, alpha, low, high).
-    """
+    """Krippendorff's alpha of all raters together, with 95% intervals from resampled queries."""
 
     raters: tuple[RaterBase, ...]
     pairs: int
+    """Pairs with two or more labels, to which `queries` and `missing` refer."""
     queries: int
     missing: float
+    """Share of their labels that are missing."""
     alone: int
+    """Pairs with a single label, which say nothing about agreement."""
     values: tuple[tuple[str, float, float, float], ...]
+    """(level, alpha, low, high)."""
 
 
 def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
-    """How well raters agree as a group.
+    """Return the agreement of several raters as a group.
 
-    Raises BadValue for fewer than two raters, where no pair has two labels, and for more than MOST_LABELS grades.
+    Raises BadValue for fewer than two raters, if no pair has two labels, or for more than MOST_LABELS grades.
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")
@@ -416,12 +418,10 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
 
 
 def _without_queries(one: Agreement) -> list[dict[str, object]]:
-    return [plain(one) | {"by_query": []}]
+    return [json_value(one) | {"by_query": []}]
 
 
-@result("agree", Agreement, records=_without_queries)
-def agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
-    """Of each pair of raters confusion, statistics with their intervals, and kappa from each grade on."""
+def _agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
     tables = []
     for one in pairs:
         grades = [f"{label:g}" for label in one.labels]
@@ -431,48 +431,65 @@ def agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
         values += [[name, score(value), bounds_shown(low, high)] for name, value, low, high in one.values]
         binary = [["relevant from", "kappa", "95% interval", one.first, one.second]]
         binary += [
-            [f"{cut:g}", score(kappa), bounds_shown(low, high), share(first), share(second)]
+            [f"{cut:g}", score(kappa), bounds_shown(low, high), percent(first), percent(second)]
             for cut, kappa, low, high, first, second in one.binary
         ]
         single = ", ".join(f"{count(n)} only by {name}" for n, name in
                            ((one.only_first, one.first), (one.only_second, one.second)) if n)  # fmt: skip
-        head = f"{count(one.pairs)} pairs of {count(one.queries)} queries are labelled by both"
+        head = (
+            f"{count(one.pairs)} pairs of {count(one.queries)} queries are labelled by both{few(one.queries)}"
+        )
         tables.append(sentences(f"{head}; {single}" if single else head))
         tables += [table_of(lines) for lines in (confusion, values, binary)]
     return tuple(tables)
 
 
-def query_agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
-    """Of each pair of raters a line for each query, the worst kappa first."""
-    tables = []
+AGREEMENTS = ResultKind("agree", Agreement, _agreement_tables, records=_without_queries)
+
+
+def _with_queries(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
+    tables = list(_agreement_tables(pairs))
     for one in pairs:
         lines = [[f"{one.first} and {one.second}", "pairs", "accuracy", "kappa", "bias"]]
         lines += [
-            [q.query, count(q.pairs), share(q.accuracy), score(q.kappa), change(q.bias)] for q in one.by_query
+            [q.query, count(q.pairs), percent(q.accuracy), score(q.kappa), change(q.bias)]
+            for q in one.by_query
         ]
         tables.append(table_of(lines, right=4))
     return tuple(tables)
 
 
-@result("raters", ManyRaters)
+AGREEMENTS_BY_QUERY = ResultKind("agree", Agreement, _with_queries)
+
+
 def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
-    """Each rater's base rates, and the alphas of all of them together."""
+    """Return a table of each rater's base rates, and alpha of all raters together."""
     tables = []
     for one in results:
         rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]
         rates += [
-            [r.name, count(r.labels), count(r.queries), score(r.mean), share(r.relevant)] for r in one.raters
+            [r.name, count(r.labels), count(r.queries), score(r.mean), percent(r.relevant)]
+            for r in one.raters
         ]
         values = [["alpha of all raters", "value", "95% interval"]]
         values += [[level, score(value), bounds_shown(low, high)] for level, value, low, high in one.values]
         head = (
             f"{count(len(one.raters))} raters: {count(one.pairs)} pairs of {count(one.queries)} queries have two "
-            f"labels or more, {share(one.missing)} of theirs are missing; {count(one.alone)} pairs have one alone"
+            f"labels or more, {percent(one.missing)} of theirs are missing; {count(one.alone)} pairs have one alone"
+            f"{few(one.queries)}"
         )
         tables += [sentences(head), table_of(rates), table_of(values)]
     return tuple(tables)
 
 
+RATERS = ResultKind("raters", ManyRaters, rater_tables)
+
+
+def few(queries: int) -> str:
+    """Return why an interval of so few queries is missing; "" if there are enough."""
+    return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
+
+
 def bounds_shown(low: float, high: float) -> str:
-    """An interval of a score, "-" where there is none."""
+    """Return an interval as text, "-" if there is none."""
     return "-" if math.isnan(low) else f"[{score(low)}, {score(high)}]"

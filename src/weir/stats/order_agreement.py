@@ -1,4 +1,4 @@
-"""How far two orders of systems agree, and two sets of labels on the order and on which systems differ."""
+"""Agreement of two orders of systems, and of two sets of labels on order and significant differences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.core.qrels import Qrels
-from weir.core.results import result
-from weir.core.rounding import change, count, counted, score, share
+from weir.core.results import ResultKind
+from weir.core.rounding import change, count, counted, percent, score
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.core.strings import Float64
@@ -20,17 +20,18 @@ from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure, direction, no_direction_note
 from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import bounds_shown, drawn_tables
+from weir.stats.resampling import LEVEL, percentiles
 from weir.stats.significance import adjusted, all_pairs, p_values
-
-LEVEL = 0.95
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:
-    """Agreement of two orders of the same systems, from -1 to 1 (tau-b: ties count in neither direction).
+    """Return Kendall's tau-b of two score vectors, -1 to 1; NaN if one is constant.
 
-    a, b: float64[K], what the systems are ordered by. NaN where all values of one are equal. Raises BadValue for
-    different lengths. Source: Kendall 1945; equals scipy.stats.kendalltau.
+    a, b: float64[systems].
+
+    Raises BadValue for different lengths.
     """
+    # Kendall 1945; equals scipy.stats.kendalltau.
     _check_alike(a, b)
     one, other = np.sign(a[:, None] - a), np.sign(b[:, None] - b)
     pairs = math.sqrt(float(np.abs(one).sum()) * float(np.abs(other).sum()))
@@ -43,12 +44,13 @@ def _check_alike(a: Float64, b: Float64) -> None:
 
 
 def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
-    """Rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
+    """Return the rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
 
-    p: how far down a reader goes on, as in RBP. The rankings need not have the same members or lengths, nor ties.
-    Raises BadValue for p outside 0..1, an empty ranking and a member that occurs twice. Source: Webber, Moffat and
-    Zobel 2010, equation 32.
+    p: probability of reading on, as in RBP.
+
+    Members and lengths may differ. Raises BadValue for p outside 0..1, an empty ranking or a repeated member.
     """
+    # Webber, Moffat and Zobel 2010, equation 32.
     if not 0 < p < 1:
         raise BadValue(f"p is {p}; expected between 0 and 1")
     if not a or not b or len(set(a)) < len(a) or len(set(b)) < len(b):
@@ -73,15 +75,16 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Agreement of an estimated order of systems with the true one, -1 to 1, where mistakes at the top count more.
+    """Return tau_AP of an estimated order of systems against the true one, -1 to 1; errors at the top count more.
 
-    truth, estimate: float64[K], what systems are ordered by, larger first. Each system is compared with those that the
-    estimate has above it; one that is not above it in truth, but equal to it, is wrong there. Systems that are equal in
-    the estimate are not compared. NaN where the estimate has none above another. Raises BadValue for different lengths.
-    Sources: Yilmaz, Aslam and Robertson 2008, who have no ties; Urbano and Marrero 2017, whose tauAP_b, the tauap_b of
-    autojudge, is the mean of this and of the same with truth and estimate exchanged.
+    truth, estimate: float64[systems], larger is better.
+
+    NaN if the estimate is constant. Raises BadValue for different lengths.
     """
+    # Yilmaz, Aslam and Robertson 2008, without ties. tauAP_b of Urbano and Marrero 2017 (tauap_b of autojudge)
+    # is the mean of this and of the same with truth and estimate exchanged.
     _check_alike(truth, estimate)
+    # Ties in the truth count as errors, ties in the estimate are not compared.
     right = [
         float((truth[above] > truth[i]).mean())
         for i in range(len(truth))
@@ -91,10 +94,11 @@ def tau_ap(truth: Float64, estimate: Float64) -> float:
 
 
 def spearman(a: Float64, b: Float64) -> float:
-    """Pearson's correlation of average ranks, -1 to 1; NaN where one of them does not vary.
+    """Return Spearman's rank correlation with average ranks, -1 to 1; NaN if one vector is constant.
 
-    Raises BadValue for different lengths. Source: Spearman 1904; equals scipy.stats.spearmanr.
+    Raises BadValue for different lengths.
     """
+    # Spearman 1904; equals scipy.stats.spearmanr.
     _check_alike(a, b)
     centred = []
     for values in (a, b):  # ranks from 1, ascending; equal values share the mean of theirs
@@ -113,16 +117,17 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """The 95% interval of a statistic of two orders of systems, over other draws of as many queries.
+    """Return the 95% interval of a statistic of two orders of systems; NaN if `value` or all resampled values
+    are.
 
-    value: as measured; resampled: on queries drawn again; steps: how many the statistic has between its limits, such as
-    the pairs of systems for Kendall's tau. Resampled orders hold the noise of two draws and agree less than the
-    measured ones, so that percentiles of them lie below the value. Their spread alone is taken, around the value, with
-    Student's t: on the scale of Fisher's z, which keeps to the limits, and on the plain one, cut at them; the interval
-    is the hull of both, and of percentiles too where there are no steps between the limits, as for two systems. It
-    holds its value always. NaN where the value or all of the resampled ones are. Coverage: docs/labels.md. Source:
-    Fieller, Hartley and Pearson 1957 (z of rank correlations).
+    resampled: the statistic on resampled queries.
+    steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     """
+    # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
+    # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
+    # z, which keeps to the limits, and on the plain scale, cut at them. The interval is the hull of both, and
+    # of the percentiles, too, for two systems. Coverage: docs/labels.md. Fieller, Hartley and Pearson 1957 (z
+    # of rank correlations).
     defined = np.array([one for one in resampled if not math.isnan(one)])
     if math.isnan(value) or not len(defined) or queries < 2:
         return math.nan, math.nan
@@ -137,10 +142,10 @@ def order_interval(
     first = max(-1.0, min(at - plain, first if first > -edge else -1.0))
     last = min(1.0, max(at + plain, last if last < edge else 1.0))
     if steps == 1:
-        percentiles = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-        first, last = min(first, percentiles[0]), max(last, percentiles[1])
-    ends = ((one + 1) / 2 * (high - low) + low for one in (first, last))
-    return min(value, next(ends)), max(value, next(ends))
+        ends = percentiles(drawn).tolist()
+        first, last = min(first, ends[0]), max(last, ends[1])
+    first, last = ((one + 1) / 2 * (high - low) + low for one in (first, last))
+    return min(value, first), max(value, last)
 
 
 # Two sets of labels.
@@ -148,7 +153,7 @@ def order_interval(
 ALPHA = 0.05
 TOP_SYSTEMS = 5
 MEAN_DECIMALS = 12
-"""At which ties in exact numbers are ties of computed means."""
+"""Means are rounded to this many decimals, so that exact ties are ties."""
 STATISTICS_OF_ORDERS = ("tau", "tau_ap", "spearman", "rbo", "top", "top_tau")
 SHARES = ("rbo", "top")
 """Statistics from 0 to 1; the others are correlations, from -1."""
@@ -156,21 +161,14 @@ SHARES = ("rbo", "top")
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """The order of systems under two sets of labels, the first taken as true.
-
-    labels: their names; first, second: mean of the measure of each system; tau, tau_ap, spearman, rbo: of both
-    orders; top: share of the best `top_systems` by the second that are among the best by the first; top_tau: Kendall's
-    tau of those best by the first alone; intervals: (name, low, high) of these, of 95%, see `order_interval`. Of the
-    `pairs` of systems, decisions: the share for which both say the same (better, worse, or no significant difference;
-    paired t-test, Holm); only_first, only_second: how many differ significantly by one set of labels alone; turned:
-    those that differ significantly by both, in opposite directions. alike: (system, family of models) where a system
-    has a name like the model that made the second labels.
-    """
+    """The order of systems under two sets of labels, the first taken as true."""
 
     labels: tuple[str, str]
+    """Names of the two sets."""
     measure: str
     systems: tuple[str, ...]
     first: tuple[float, ...]
+    """Mean of each system by the first labels; `second` likewise."""
     second: tuple[float, ...]
     queries: int
     tau: float
@@ -179,14 +177,21 @@ class OrderAgreement:
     rbo: float
     top_systems: int
     top: float
+    """Share of the best `top_systems` by the second labels that are also the first's best."""
     top_tau: float
+    """Kendall's tau of the first's best systems only."""
     intervals: tuple[tuple[str, float, float], ...]
+    """(statistic, low, high) at 95%; see `order_interval`."""
     pairs: int
     decisions: float
+    """Share of pairs on which both agree: better, worse, or no significant difference (paired t-test, Holm)."""
     only_first: int
+    """Pairs that differ significantly by the first labels only; `only_second` likewise."""
     only_second: int
     turned: int
+    """Pairs that differ significantly by both, in opposite directions."""
     alike: tuple[tuple[str, str], ...] = ()
+    """(system, model family) of systems named like the model that made the second labels."""
 
 
 def order_agreement(
@@ -196,10 +201,9 @@ def order_agreement(
     measure: Measure,
     names: tuple[str, str] = ("first", "second"),
 ) -> OrderAgreement:
-    """Score systems by both labels on the queries that both judge, and compare.
+    """Return the agreement of two sets of labels on systems scored on the queries that both judge.
 
-    Raises BadValue for fewer than two systems, where labels have fewer than two queries in common, and for a measure of
-    which more is neither better nor worse.
+    Raises BadValue for fewer than two systems or common queries, and for a measure without a direction.
     """
     if problem := no_direction_note([str(measure)]):
         raise BadValue(f"{problem[0]}; order systems by another measure")
@@ -218,7 +222,9 @@ def order_agreement(
     way = direction(str(measure))
     values = _statistics(way * means, top)
     both = way * np.stack([one.T, other.T], axis=1)
-    resampled = [_statistics(np.round(sums / len(both), MEAN_DECIMALS), top) for sums in drawn_tables(both)]
+    resampled = [
+        _statistics(np.round(sums / len(both), MEAN_DECIMALS), top) for sums in drawn_tables(both, least=2)
+    ]
     pairs, of_top = (math.comb(count, 2) for count in (len(one), top))
     steps = (pairs, pairs, pairs, pairs, top, of_top)
     rows = zip(STATISTICS_OF_ORDERS, values, zip(*resampled, strict=True), steps, strict=True)
@@ -243,7 +249,6 @@ def order_agreement(
 
 
 def _statistics(means: Float64, top: int) -> tuple[float, float, float, float, float, float]:
-    """The STATISTICS_OF_ORDERS of means float64[2, K]; of equal means the earlier system stands first."""
     one, other = means
     true, estimated = (np.argsort(-row, kind="stable") for row in means)
     best = true[:top]
@@ -258,16 +263,14 @@ def _statistics(means: Float64, top: int) -> tuple[float, float, float, float, f
 
 
 def _decisions(values: Float64) -> Float64:
-    """For each pair of systems the sign of their difference if it is significant, else 0."""
     pairs = all_pairs(len(values))
     p = adjusted(p_values("t", values, pairs), "holm")
     difference = np.array([values[j].mean() - values[i].mean() for i, j in pairs])
     return np.where(p <= ALPHA, np.sign(difference), 0.0)
 
 
-@result("orders", OrderAgreement)
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Systems under both sets of labels, the best by the first one first, and how far the orders agree."""
+    """Return a table of systems under both sets of labels, best by the first, and of the agreement of the orders."""
     tables = []
     for one in results:
         first, second = one.labels
@@ -288,7 +291,7 @@ def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
             name, value = statistics[key]
             values.append([name, score(value), bounds_shown(low, high)])
         decided = (
-            f"of {count(one.pairs)} pairs of systems {share(one.decisions)} are decided alike (paired t-test, Holm); "
+            f"of {count(one.pairs)} pairs of systems {percent(one.decisions)} are decided alike (paired t-test, Holm); "
             f"{count(one.only_first)} differ significantly by {first} alone, {count(one.only_second)} by {second} "
             f"alone, {count(one.turned)} are turned round"
         )
@@ -302,3 +305,6 @@ def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
                 )
             )
     return tuple(tables)
+
+
+ORDERS = ResultKind("orders", OrderAgreement, order_tables)

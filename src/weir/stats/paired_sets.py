@@ -1,15 +1,16 @@
-"""Groups of related queries: paraphrases and typos of one question, one query under several instructions."""
+"""Groups of related queries: paraphrases and typos of one question, or one query under several instructions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from weir.core.frames import json_value
 from weir.core.origin import Origin, judgment_marks
 from weir.core.qrels import Qrels
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import between, count, score
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
@@ -26,32 +27,33 @@ P_MRR = "p-MRR"
 
 @dataclass(frozen=True)
 class WithinGroups:
-    """What a measure does within groups of queries, averaged over the groups.
-
-    groups: how many have a defined value, queries: how many values those have; mean, worst, best: means over groups of
-    the group's mean, worst and best value (lowest and highest by a measure without a direction), where values are
-    logarithms geometric ones; spread: of highest less lowest value, of logarithms where values are; intervals: 95%, by
-    resampling groups, since the queries of a group are not independent. worst by nDCG@10 is InstructIR's robustness@10.
-    """
+    """The values of a measure within groups of queries, averaged over the groups; 95% intervals resample groups."""
 
     measure: str
     groups: int
+    """Groups with a defined value; `queries`: number of these values."""
     queries: int
     mean: float
     worst: float
+    """Mean over groups of the worst value (lowest without a direction); for nDCG@10 InstructIR's robustness@10."""
     best: float
+    """Mean over groups of the best value (highest without a direction)."""
     spread: float
+    """Mean over groups of highest minus lowest value; of logarithms for geometric measures."""
     mean_interval: tuple[float, float]
     worst_interval: tuple[float, float]
     best_interval: tuple[float, float]
     spread_interval: tuple[float, float]
+    system: str = ""
+    """Name of the system; "" if it is the only one."""
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Mean, worst, best and spread within groups by each measure; undefined values are left out.
+    """Return mean, worst, best and spread within groups by each measure, without undefined values.
 
-    Raises BadValue where no group has a defined value. Source: Oh et al. 2024 (InstructIR) for the worst.
+    Raises BadValue if no group has a defined value.
     """
+    # Oh et al. 2024 (InstructIR) for the worst.
     within = []
     for measure in grouped.whole.measures:
         rows = [part.of(measure) for _, part in sorted(grouped.items())]
@@ -61,7 +63,7 @@ def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
         geometric = measure in grouped.whole.geometric
         low_first = direction(measure) >= 0
         means: list[float] = []
-        ends: list[tuple[float, float]] = []
+        ends = list[tuple[float, float]]()
         for of, logarithms in (
             (np.mean, geometric),
             (np.min if low_first else np.max, geometric),
@@ -74,7 +76,12 @@ def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
             ends.append((averaged(low, logarithms), averaged(high, logarithms)))
         mean, worst, best, spread = means
         queries = sum(map(len, defined))
-        within.append(WithinGroups(measure, len(defined), queries, mean, worst, best, spread, *ends))
+        within.append(
+            WithinGroups(
+                *(measure, len(defined), queries, mean, worst, best, spread),
+                *(ends[0], ends[1], ends[2], ends[3]),
+            )
+        )
     return within
 
 
@@ -84,15 +91,18 @@ def p_mrr(
     changed: Run | None = None,
     signs: tuple[str, str] = ("-og", "-changed"),
 ) -> Scores:
-    """How far documents that a changed instruction makes irrelevant fall: p-MRR, a value for each pair of queries.
+    """Return p-MRR of each pair of queries: how far documents fall that a changed instruction makes
+    irrelevant.
 
-    qrels, run: of both queries of each pair, whose identifiers end in one of the signs; changed: the rankings under the
-    changed instructions where they are another run. A document of rank o under the original instruction and c under the
-    changed one has the value 1 - o / c where it falls and c / o - 1 where it rises; a pair's is the mean over its
-    documents that are relevant under the original instruction and not under the changed one. 1 is best, 0 an
-    instruction that changes nothing, -1 worst. A document that is not returned stands behind all that are. Raises
-    BadValue where no pair has such a document. Source: Weller et al. 2024 (FollowIR); ranks as Weir breaks ties.
+    qrels, run: of both queries of each pair, whose ids end in one of the signs.
+    changed: rankings under the changed instructions, if they are another run.
+
+    1 is best, 0 means no change, -1 worst. Raises BadValue if no document is relevant under the original
+    instruction only.
     """
+    # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
+    # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir
+    # breaks ties.
     names, later, values = [], changed or run, []
     grades = qrels.to_dict()
     for before in sorted(grades):
@@ -107,6 +117,7 @@ def p_mrr(
         ranks = []
         for ranking, query in ((run, before), (later, after)):
             rank = ranks_of(ranking, query, documents)
+            # A missing document ranks after all returned ones.
             ranks.append(np.where(rank == 0, _returned(ranking, query) + 1, rank))
         old, new = ranks
         names.append(stem)
@@ -127,25 +138,21 @@ def _returned(run: Run, query: str) -> int:
     return 0 if code < 0 else int(run.ptr[code + 1] - run.ptr[code])
 
 
-@result("within", WithinGroups)
-def within_tables(measures: Sequence[WithinGroups]) -> tuple[Table, ...]:
-    """A line for each measure: mean, worst, best and spread within a group, averaged, with intervals."""
-    return within_tables_of({"": measures})
-
-
-def within_tables_of(systems: Mapping[str, Sequence[WithinGroups]]) -> tuple[Table, ...]:
-    """The same of several systems by name."""
-    several = len(systems) > 1
-    head = ["measure", "groups", "queries", "mean", "worst", "best", "spread"]
-    lines = [["system"] * several + head]
-    for system, measures in systems.items():
-        for one in measures:
-            intervals = (one.mean_interval, one.worst_interval, one.best_interval, one.spread_interval)
-            values = [
-                f"{score(value)} {between(low, high)}"
-                for value, (low, high) in zip(
-                    (one.mean, one.worst, one.best, one.spread), intervals, strict=True
-                )
-            ]
-            lines.append([system] * several + [one.measure, count(one.groups), count(one.queries), *values])
+def _within_tables(results: Sequence[WithinGroups]) -> tuple[Table, ...]:
+    several = len({one.system for one in results}) > 1
+    lines = [["system"] * several + ["measure", "groups", "queries", "mean", "worst", "best", "spread"]]
+    for one in results:
+        intervals = (one.mean_interval, one.worst_interval, one.best_interval, one.spread_interval)
+        means = zip((one.mean, one.worst, one.best, one.spread), intervals, strict=True)
+        values = [f"{score(value)} {between(low, high)}" for value, (low, high) in means]
+        lines.append([one.system] * several + [one.measure, count(one.groups), count(one.queries), *values])
     return (table_of(lines, right=6, keys=1 + several),)
+
+
+def _record(one: WithinGroups) -> list[dict[str, object]]:
+    values = json_value(one)
+    system = values.pop("system")
+    return [{"system": system} | values if system else values]
+
+
+WITHIN_GROUPS = ResultKind("within", WithinGroups, _within_tables, records=_record)

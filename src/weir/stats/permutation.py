@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Float64
 from weir.stats.distributions import normal_quantile
-from weir.stats.resampling import BLOCK_CELLS, resampled_sums, sign_sums
-from weir.stats.significance import Detection, Draws, Pairs, significance
+from weir.stats.resampling import BLOCK_CELLS, Draws, resampled_sums, sign_sums
+from weir.stats.significance import Detection, Pairs, p_of_draws, significance
 
 # Sums that are equal but for rounding must count as equal, or the arrangement observed would not count.
 _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """As `exact_p`, of many rows of a few differences without zeros at once, by sums over halves of the columns."""
+    """Return `exact_p` of many rows of a few nonzero differences, float64[rows]."""
     sums = rows.sum(axis=1)
     # Flipping a set of differences gives as large a sum where the sum over the set is not above zero.
     upward = rows * np.where(sums < 0, -1, 1)[:, None] / np.abs(rows).sum(axis=1, keepdims=True)
@@ -33,11 +33,8 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Whether the randomisation test of each row has a p-value below the level, for a dozen differences and more.
-
-    The quantile of a sum under random signs, from its fourth and sixth cumulant by Cornish and Fisher's expansion.
-    Source: Cornish and Fisher 1937.
-    """
+    """Return True for rows, of a dozen differences or more, whose randomisation test has a p-value below `level`."""
+    # Quantile of a sum under random signs from its fourth and sixth cumulant: Cornish and Fisher 1937.
     z = normal_quantile(1 - level / 2)
     square = rows * rows
     scale = square.sum(axis=1)
@@ -53,10 +50,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Whether the bootstrap-shift test of each row has a p-value below the level.
-
-    The quantile of a mean over samples drawn with replacement, as `rejected_by_signs` has that of random signs.
-    """
+    """Return True for rows whose bootstrap-shift test has a p-value below `level`."""
+    # Quantile of a mean over samples drawn with replacement, as in `rejected_by_signs`.
     z = normal_quantile(1 - level / 2)
     n = rows.shape[1]
     square = (rows - rows.mean(axis=1, keepdims=True)) ** 2
@@ -67,7 +62,6 @@ def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def _subset_sums(columns: Float64) -> Float64:
-    """The sum over each subset of the columns, float64[R, 2^n]."""
     sums = np.zeros((len(columns), 1))
     for column in columns.T:
         sums = np.concatenate([sums, sums + column[:, None]], axis=1)
@@ -75,7 +69,7 @@ def _subset_sums(columns: Float64) -> Float64:
 
 
 def _smallest(units: int, systems: int, draws: Draws) -> float:
-    """All differences of one sign: two of all patterns, or no draw."""
+    # All differences have one sign: 2 of all patterns, or no draw.
     return 2.0 ** (1 - units) if units <= draws.count.bit_length() else 1 / (draws.count + 1)
 
 
@@ -85,21 +79,19 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
 
-    Swapping two systems on a query flips the sign of its difference. The p-value is (b + 1) / (B + 1) for b of
-    B draws at least as large; exact, from all patterns, where there are no more patterns than draws.
-    Source: Fisher 1935; Smucker, Allan and Carterette 2007; Phipson and Smyth 2010 for the +1.
+    Exact, from all patterns, if there are no more patterns than draws.
     """
+    # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
     open_ = np.ones(len(pairs), np.bool_)
-    # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
-    longest = draws.count.bit_length()
     for number, (i, j) in enumerate(pairs.tolist()):
         differences = values[i] - values[j]
         differences = differences[differences != 0]
-        if len(differences) <= longest:
+        if enumerated(len(differences), draws.count):
             p[number], open_[number] = exact_p(differences), False
     if open_.any():
         centred = values - values.mean(axis=0)
+        # Swapping two systems on a query flips the sign of its difference.
         sums = sign_sums(centred, draws.count, draws.generator())
         p[open_] = _shares(values, pairs[open_], sums, draws.count)
     return p
@@ -115,17 +107,23 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
     """The bootstrap-shift test: how often is a resampled mean difference, shifted to zero, as large?
 
     Queries are drawn with replacement; p-values as in the permutation test. Too liberal for few queries.
-    Source: Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which
-    is the observed mean up to Monte Carlo error.
     """
+    # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
+    # observed mean up to Monte Carlo error.
     centred = values - values.mean(axis=0)
     totals = centred.sum(axis=1)
     sums = (block - totals for block in resampled_sums(centred, draws.count, draws.generator()))
     return _shares(values, pairs, sums, draws.count)
 
 
+def enumerated(differing: int, draws: int) -> bool:
+    """Return True if the test counts all patterns of that many nonzero differences instead of drawing."""
+    # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
+    return differing <= draws.bit_length()
+
+
 def exact_p(differences: Float64) -> float:
-    """Two-sided p-value of the randomisation test of one row of differences, from all 2^n sign patterns."""
+    """Return the two-sided p-value of the randomisation test of a row of differences, from all 2^n sign patterns."""
     if len(differences) == 0:
         return 1.0
     sums = differences[:1].copy()
@@ -136,7 +134,6 @@ def exact_p(differences: Float64) -> float:
 
 
 def _shares(values: Float64, pairs: Pairs, sums: Iterator[Float64], draws: int) -> Float64:
-    """(b + 1) / (B + 1) for b of B sums at least as far from zero as the observed difference, by pair."""
     first, second = pairs.T
     scale = np.abs(values).sum(axis=1)
     observed = np.abs(values.sum(axis=1)[first] - values.sum(axis=1)[second])
@@ -149,4 +146,4 @@ def _shares(values: Float64, pairs: Pairs, sums: Iterator[Float64], draws: int) 
             by_system = block.T
             differences = by_system[first[part]] - by_system[second[part]]
             larger[part] += np.count_nonzero(np.abs(differences) >= threshold[part, None], axis=1)
-    return (larger + 1) / (draws + 1)
+    return p_of_draws(larger, draws)

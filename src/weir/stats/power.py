@@ -1,8 +1,7 @@
-"""Power: the smallest difference that a test detects, the queries that it takes, and tests of equivalence.
+"""Power: minimum detectable effects, numbers of queries needed, and tests of equivalence."""
 
-Power is that of the test itself at the level that its correction leaves. The deviation of the differences is estimated
-from the data at hand, so power is the chance in new data, over the chance in the estimate too.
-"""
+# Power is that of the test at the level that its correction leaves. The deviation of the differences is estimated
+# from the data, so power is the probability in new data, averaged over that estimate's error.
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from weir.core.results import result
-from weir.core.rounding import change, count, probability, score, share
+from weir.core.results import ResultKind
+from weir.core.rounding import change, count, percent, probability, score
 from weir.core.strings import Float64
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
@@ -26,12 +25,11 @@ from weir.stats.distributions import (
     student_quantile,
 )
 from weir.stats.permutation import exact_p_values  # noqa: F401  registers the default test
-from weir.stats.resampling import SEED
+from weir.stats.resampling import SEED, Draws
 from weir.stats.significance import (
     TEST,
     TESTS,
     Detection,
-    Draws,
     adjusted,
     deviation_of,
     exact_mean,
@@ -43,31 +41,30 @@ ALPHA = 0.05
 POWER = 0.8
 MOST_QUERIES = 10_000_000
 FEW_UNITS, SOME_UNITS = 11, 30
-"""Queries or datasets up to which p-values are simulated exactly, and up to which findings are simulated at all."""
+"""Numbers of queries or datasets up to which p-values are simulated exactly, and findings simulated at all."""
 SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
 """Tolerance of a simulated power."""
 MOST_STEPS = 25
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 4, 0.25, (-1.2, 12.0)
-"""Values from which on their excess kurtosis is estimated, to which step, and between which bounds it is used."""
+"""Smallest number of values whose excess kurtosis is estimated; rounding step and bounds of the estimate."""
 KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
-"""Values up to which an estimate is drawn to a usual kurtosis, that one, and as how many values it counts."""
+"""Below this many values the estimate is shrunk to the second constant, which counts as this many values."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Differences that are tested together.
-
-    tests: how many; alike: how many of them are true and equal, 1 of those against a baseline, and of those of each of
-    K systems with each K - 1: one system differs from all others, which are equal; correct: the correction.
-    """
+    """The tests that a correction takes together."""
 
     tests: int = 1
     alike: int = 1
+    """Number of tests with a true difference of the same size: 1 against a baseline; systems - 1 for all
+    pairs, if one system differs from all others.
+    """
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """The level that a test has to meet where so many others are found; linear between whole numbers."""
+        """Return the level that a test must meet if `others` are found; interpolated for fractions."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -80,58 +77,55 @@ ALONE = Family()
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether a test with its correction can find anything with so many queries or datasets, however large.
-
-    smallest: no adjusted p-value is below this; alpha: what one has to be below; fewest: of how many queries or
-    datasets one can be, None where the draws are too few for so many comparisons; draws: how many draws it takes at
-    least, 0 for a test that does not draw.
-    """
+    """The smallest p-value that a corrected test can give with a number of queries or datasets."""
 
     smallest: float
+    """Lower bound of the adjusted p-values."""
     alpha: float
     fewest: int | None
+    """Smallest number of queries or datasets that can be significant; None if the draws are too few."""
     draws: int = 0
+    """Smallest number of draws that can be significant; 0 for a test that does not draw."""
 
     @property
     def possible(self) -> bool:
-        """Whether something could be found."""
+        """True if a difference can be significant."""
         return self.smallest < self.alpha
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a true difference of this size needs: the power now, the queries for the wanted one.
-
-    queries: None where that is more than ten million.
-    """
+    """The power now for a true difference of this size, and the queries needed for the wanted power."""
 
     effect: float
     power: float
     queries: int | None
+    """None above ten million."""
 
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """How small a difference of a measure the queries at hand can show, and what other differences need.
-
-    difference: second minus first; deviation: 0 where all differences are equal, which says nothing of how others vary,
-    so that nothing is detectable or needed; detectable: None where the queries are too few for any too; test: one of
-    two systems, without a correction; reach: what it can find at all.
-    """
+    """The differences of a measure that the present queries can show, and the queries that other effects need."""
 
     measure: str
     queries: int
     difference: float
+    """Second minus first."""
     deviation: float
+    """0 if all differences are equal; then nothing can be planned."""
     wanted: float
     alpha: float
     detectable: float | None
+    """None also if the queries are too few for any difference."""
     needs: tuple[Need, ...]
     test: str
+    """Test of two systems, without a correction."""
     reach: Reach
+    first: str = "first"
+    second: str = "second"
 
     def to_dict(self) -> dict[str, object]:
-        """The plan as plain values."""
+        """Return the plan as plain values, for JSON."""
         return asdict(self)
 
 
@@ -142,8 +136,9 @@ def plan(
     wanted: float = POWER,
     alpha: float = ALPHA,
     test: str = TEST,
+    names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """What the differences of two systems between queries say about finding such and other effects.
+    """Return the power plan for the differences between two systems, float64[queries].
 
     Raises BadValue as `detectable` and `queries_needed`.
     """
@@ -163,6 +158,7 @@ def plan(
         tuple(needs),
         test,
         reach(test, n, alpha),
+        *names,
     )
 
 
@@ -175,9 +171,9 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """What a test with its correction can find of so many units, where all p-values of its family are the smallest.
+    """Return the smallest p-value that a test can give, if all tests of its family give theirs.
 
-    beside: the smallest p-values of tests that the correction counts besides those of the family, in other tables.
+    beside: smallest p-values of tests in other tables that the correction counts too.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)
@@ -197,12 +193,9 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """How much heavier the tails of values are than normal ones, which have 0: the same for all rows, float64[R, n].
-
-    The sum of the rows' fourth k-statistics over that of unbiased estimates of their squared variances, from four
-    values on, to steps of a quarter, between the least that there is and 12. Of fewer than ten it is drawn to that of
-    usual differences of systems, somewhat above 0. Source: Fisher 1930; Tukey 1956 (polykays).
-    """
+    """Return the common excess kurtosis of rows, float64[rows, n], in steps of a quarter; 0 for n < 4."""
+    # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
+    # (polykays).
     n = rows.shape[1]
     centred = rows - rows.mean(axis=1, keepdims=True)
     largest = float(np.abs(centred).max(initial=0))
@@ -212,6 +205,7 @@ def excess_kurtosis(rows: Float64) -> float:
     square, fourth = (centred**2).mean(axis=1), (centred**4).mean(axis=1)
     cumulant = n * n * ((n + 1) * fourth - 3 * (n - 1) * square**2) / ((n - 1) * (n - 2) * (n - 3))
     variance = (n - 1) / (n + 1) * ((square * n / (n - 1)) ** 2 - cumulant / n)
+    # Bounded, and for fewer than ten values shrunk to that of usual differences.
     low, high = KURTOSIS_BOUNDS
     scale = float(variance.sum())
     mean = float(cumulant.sum()) / scale if scale > 0 else high
@@ -230,17 +224,20 @@ def power(
     kurtosis: float = 0.0,
     pilot: int | None = None,
 ) -> float:
-    """Probability that a two-sided paired test finds a true mean difference in new data.
+    """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation: standard deviation of the differences between queries, estimated from those of a pilot, None for as many;
-    kurtosis: in excess of that of normal differences, as `excess_kurtosis` estimates it: the deviation of heavy tails
-    is known less well. For normal differences exact for the t-test, and for other tests of more than SOME_UNITS
-    queries, which find what it finds; else simulated. Raises BadValue for fewer than two queries, a negative deviation,
-    an alpha outside 0..1, and a test of which no power is known.
+    deviation: standard deviation of the differences, estimated from `pilot` queries (None: as many as are
+        tested).
+    kurtosis: see `excess_kurtosis`.
+
+    Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
+    power.
     """
     detection = _checked(min(queries, pilot or queries), deviation, alpha, test)
     if deviation == 0:
         return float(reach(test, queries, alpha).possible) if difference else alpha
+    # Exact for the t-test on normal differences; other tests are simulated up to SOME_UNITS queries, and count
+    # as it above.
     return _chance(detection, queries, alpha, ALONE, alpha, kurtosis, pilot)(abs(difference) / deviation)
 
 
@@ -253,10 +250,12 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """The smallest true difference that a two-sided paired test with its correction finds with the wanted probability.
+    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
+    infinity.
 
-    Arguments as in `power`; family: what else is tested. Infinite where no difference is found so often with so few
-    queries. Raises BadValue as `power`, and for a wanted power that is not above alpha and below 1.
+    Arguments as in `power`; `family` is the tests that are corrected together.
+
+    Raises BadValue as `power`, and for a wanted power not between alpha and 1.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
@@ -272,11 +271,12 @@ def queries_needed(
     kurtosis: float = 0.0,
     pilot: int | None = None,
 ) -> int | None:
-    """How many queries a two-sided paired test needs to find a true difference with the wanted probability.
+    """Return the number of queries (2 to ten million) with which a true difference is found with probability
+    `wanted`.
 
-    pilot: of how many queries the deviation is estimated, None for as many as are needed; few take more, for theirs may
-    be too small. At least 2, and None for more than ten million. Raises BadValue for a difference of 0 and as
-    `detectable`.
+    pilot: queries that the deviation is estimated from; None for as many as are needed.
+
+    None if more are needed. Raises BadValue for a difference of 0 and as `detectable`.
     """
     detection = _checked(2 if pilot is None else pilot, deviation, alpha, test, wanted)
     if difference == 0 or not math.isfinite(difference):
@@ -310,15 +310,15 @@ def queries_needed(
 
 
 def equivalence(differences: Float64, margin: float) -> float:
-    """p-value of the claim that the true mean difference lies within plus and minus a margin.
+    """Return the p-value of the claim that the true mean difference lies within plus and minus `margin`.
 
-    Two one-sided t-tests (TOST): the larger of their p-values. Raises BadValue for a margin that is not positive
-    and for fewer than two differences. Source: Schuirmann 1987.
+    Raises BadValue for a margin that is not positive or fewer than two differences.
     """
     if not (margin > 0 and math.isfinite(margin)):
         raise BadValue(f"the margin is {margin}; expected a number above 0")
     if len(differences) < 2:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
+    # Two one-sided t-tests (TOST): Schuirmann 1987.
     return max(t_tail(differences + margin), t_tail(margin - differences))
 
 
@@ -326,7 +326,9 @@ def equivalence(differences: Float64, margin: float) -> float:
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """The true difference, in estimated deviations, that is found with the wanted probability; None for none."""
+    """Return the true difference, in estimated deviations, that is found with the wanted probability; None if
+    none is.
+    """
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -346,11 +348,11 @@ def _smallest_shift(
 def _chance_of_t(
     units: int, level: float, kurtosis: float, pilot: int | None = None
 ) -> Callable[[float], float]:
-    """The chance that the paired t-test finds a true difference of so many estimated deviations.
-
-    Exact for normal differences. For others an estimated deviation varies as that of normal ones with fewer degrees of
-    freedom, to the first order. pilot: of how many they were estimated, None for as many.
+    """Return a function from a true difference, in estimated deviations, to the probability that a paired
+    t-test finds it.
     """
+    # Exact for normal differences. Otherwise the estimated deviation varies, to the first order, as a normal
+    # one with fewer degrees of freedom.
     edge = student_quantile(1 - level / 2, units - 1)
     df, before = (max(1.0, (count - 1) / (1 + kurtosis / 2)) for count in (units, pilot or units))
 
@@ -370,12 +372,10 @@ def _chance(
     kurtosis: float,
     pilot: int | None = None,
 ) -> Callable[[float], float]:
-    """The chance that a test finds a true difference of so many estimated deviations.
-
-    What is simulated is normal; a difference counts there as less as the t-test finds less of it for its kurtosis. For
-    FEW_UNITS all true differences of the family are simulated and corrected together, since few p-values are
-    possible; for more this one alone, at the level that it has to meet.
-    """
+    """Return a function from a true difference, in estimated deviations, to the probability that a test finds it."""
+    # Simulated data are normal; a difference is scaled by the t-test's loss from kurtosis. Up to FEW_UNITS,
+    # with few possible p-values, all true differences of the family are simulated and corrected together;
+    # above, this one alone.
     normal = _as_normal(units, level, kurtosis, pilot)
     p_of, rejects = detection.p, detection.rejects
     if p_of is not None and units <= FEW_UNITS:
@@ -409,7 +409,7 @@ def _chance(
 
 @lru_cache(maxsize=1024)
 def _as_normal(units: int, level: float, kurtosis: float, pilot: int | None = None) -> float:
-    """What the t-test finds 80 times in 100 of normal differences, over what it finds so often of such."""
+    """Return the ratio of the t-test's detectable effects, for normal differences over differences of this kurtosis."""
     if not kurtosis:
         return 1.0
     start = (normal_quantile(1 - level / 2) + normal_quantile(POWER)) / math.sqrt(units)
@@ -422,9 +422,6 @@ def _as_normal(units: int, level: float, kurtosis: float, pilot: int | None = No
 
 @lru_cache(maxsize=4)
 def _simulated(units: int, alike: int, pilot: int) -> tuple[Float64, Float64]:
-    """Differences of one system and several others without a true difference, float64[R, alike, units], and deviations
-    as they would have been estimated from those of a pilot, float64[R]; from the stated seed.
-    """
     generator = np.random.default_rng([SEED, units, alike])
     count = SIMULATED_ROWS // alike
     systems = generator.normal(0, math.sqrt(0.5), (count, 1 + alike, units))
@@ -436,10 +433,8 @@ def _simulated(units: int, alike: int, pilot: int) -> tuple[Float64, Float64]:
 def _crossing(
     rising: Callable[[float], float], start: float, wanted: float, tolerance: float
 ) -> float | None:
-    """Where a function that rises reaches the wanted value, by false position (Illinois) from around the start.
-
-    None where it does not for 1,000 times the start.
-    """
+    """Return the argument at which a rising function reaches `wanted`; None beyond 1,000 times the start."""
+    # False position (Illinois).
     low, high = 0.8 * start, 1.25 * start
     below, above = rising(low) - wanted, rising(high) - wanted
     while above < 0:
@@ -468,7 +463,6 @@ def _crossing(
 def _checked(
     queries: int, deviation: float, alpha: float, test: str, wanted: float | None = None
 ) -> Detection:
-    """The detection of a test; raises BadValue for values without power."""
     if queries < 2:
         raise BadValue(f"power needs at least two queries; found {queries}")
     if not (deviation >= 0 and math.isfinite(deviation)):
@@ -487,29 +481,35 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    """Return a sentence on why this many queries or datasets can show no difference, and how many it takes."""
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
-    takes = (
-        f"it takes {count(reach.fewest)} {unit} at least"
-        if reach.fewest is not None
-        else f"it takes {reach.draws:,} draws at least (--draws)"
-    )
+    few, takes = "draws", f"{reach.draws:,} draws"
+    if reach.fewest is not None:
+        few, takes = f"{count(units)} {unit}", f"{count(reach.fewest)} {unit}"
     return (
-        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
-        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+        f"{few} are too few for a test: however large the difference, p ({test}) is {probability(reach.smallest)} at "
+        f"least{several}; {takes} could bring it below {reach.alpha:g}"
     )
 
 
-@result("power", PowerPlan, parts="needs")
-def power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
-    """Of each plan the minimum detectable effect now, and the queries that other effects need."""
+def _records(one: PowerPlan) -> list[dict[str, object]]:
+    names = {"measure": one.measure, "first": one.first, "second": one.second, "difference": one.difference}
+    now = {"deviation": one.deviation, "queries": one.queries, "detectable": one.detectable}
+    settings = {"power_wanted": one.wanted, "test": one.test, "alpha": one.alpha}
+    needs: list[dict[str, object]] = [
+        {"effect": need.effect, "power": need.power, "queries_needed": need.queries} for need in one.needs
+    ]
+    return [names | need | now | settings for need in needs or [{}]]
+
+
+def _power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
     tables = []
     for one in plans:
         least = "none, not even the largest difference"
         if one.detectable is not None and not (within_unit(one.measure) and one.detectable > 1):
             least = score(one.detectable)
         above = (
-            f"{one.measure}: {count(one.queries)} queries, second minus first {change(one.difference)}, "
+            f"{one.measure}: {count(one.queries)} queries, {one.second} minus {one.first} {change(one.difference)}, "
             f"standard deviation {score(one.deviation)}",
             f"minimum detectable effect now: {least} "
             f"(found {100 * one.wanted:g} times in 100 in new data by one {one.test} test at level {one.alpha:g})"
@@ -521,6 +521,9 @@ def power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
         lines = [["effect", "power now", "queries needed"]] if one.needs else [[]]
         for need in one.needs:
             queries = "more than 10,000,000" if need.queries is None else count(need.queries)
-            lines.append([f"{need.effect:g}", share(need.power), queries])
+            lines.append([f"{need.effect:g}", percent(need.power), queries])
         tables.append(table_of(lines, right=3, above=above))
     return tuple(tables)
+
+
+POWER_PLANS = ResultKind("power", PowerPlan, _power_tables, csv=_records)

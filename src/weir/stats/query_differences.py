@@ -1,4 +1,4 @@
-"""Which queries one run wins and loses against another, and the documents that moved."""
+"""Queries that a run wins and loses against another, and the documents that moved."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels, plain_grades
-from weir.core.results import result
+from weir.core.results import ResultKind
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Int64
-from weir.core.tables import Table, sentences, table_of
+from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import direction
 from weir.stats.compare import refuse_apart
@@ -28,7 +28,7 @@ EXCERPT_LETTERS = 200  # characters of a document
 
 @dataclass(frozen=True)
 class Shift:
-    """A relevant document that stands elsewhere now: its ranks from 1, None where it was not returned."""
+    """A relevant document whose rank changed; a rank is None if the document was not returned."""
 
     document: str
     grade: float
@@ -50,19 +50,25 @@ class QueryDifference:
 
     @property
     def difference(self) -> float:
-        """Second minus first."""
+        """Second score minus the first; positive if the second is larger."""
         return self.second - self.first
 
 
 @dataclass(frozen=True)
-class QueryDifferences:
-    """One run against another on the queries for which both have a value.
+class QueryValues:
+    """A query with its value in the first and in the second run."""
 
-    won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier, or higher, lower
-    and equal by a measure without a direction; up, down: its largest gains and losses, or rises and falls; unanswered:
-    queries that each of the two does not answer; left_out: queries without value; notes: what to read beside the
-    scores.
-    """
+    query: str
+    before: float
+    after: float
+    difference: float
+    outcome: str
+    """"won", "lost" or "tied"; by a measure without a direction "higher", "lower" or "equal"."""
+
+
+@dataclass(frozen=True)
+class QueryDifferences:
+    """The comparison of two runs on the queries for which both have a value."""
 
     measure: str
     first: str
@@ -70,22 +76,30 @@ class QueryDifferences:
     first_mean: float
     second_mean: float
     won: tuple[str, ...]
+    """Queries on which the second is better (higher, for a measure without a direction); `lost`, `tied` likewise."""
     lost: tuple[str, ...]
     tied: tuple[str, ...]
     up: tuple[QueryDifference, ...]
+    """Largest gains; `down`: largest losses."""
     down: tuple[QueryDifference, ...]
     unanswered: tuple[tuple[str, ...], tuple[str, ...]]
+    """Unanswered queries of the first and of the second run."""
     left_out: int = 0
+    """Number of queries without a value on both sides."""
     notes: tuple[Note, ...] = ()
+    queries: tuple[QueryValues, ...] = ()
+    """Every query with a value in both runs, in the order of the judgments."""
 
 
 def query_differences(
     measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10
 ) -> QueryDifferences:
-    """Compare two runs query by query.
+    """Return the comparison of two runs query by query.
 
-    names: what they are called; top: how many moves are kept each way. Raises BadValue where no query has a value in
-    both and where one run answers none, UnknownName for a measure that was not computed.
+    top: number of largest moves kept each way.
+
+    Raises BadValue if no query has a value in both, or a run answers none, UnknownName for a measure not
+    computed.
     """
     for name, scores in zip(names, (first, second), strict=True):
         if not scores.answered.any():
@@ -111,6 +125,9 @@ def query_differences(
         tuple(sorted(one.queries[q] for q in np.flatnonzero(~one.answered).tolist()))
         for one in (first, second)
     ]
+    words = WORDS[bool(direction(measure))][3:6]
+    outcomes = [words[0 if gain > 0 else 1 if gain < 0 else 2] for gain in gains.tolist()]
+    every = zip(queries, a.tolist(), b.tolist(), (b - a).tolist(), outcomes, strict=True)
     return QueryDifferences(
         measure,
         names[0],
@@ -122,62 +139,65 @@ def query_differences(
         (unanswered[0], unanswered[1]),
         int(np.count_nonzero(~defined)) + others,
         tuple(system_notes(dict(zip(names, (first, second), strict=True)))),
+        tuple(QueryValues(*one) for one in every),
     )
 
 
 def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """The same with the relevant documents of each query whose ranks moved most, at most three.
+    """Return the differences with the `shifts` of each query."""
+    return _each(differences, lambda one: replace(one, documents=shifts(one.query, qrels, first, second)))
 
-    How far a document moved is the change of 1 / log2(rank + 1): from 1 to 5 is farther than from 500 to 900.
-    """
 
-    def with_shifts(one: QueryDifference) -> QueryDifference:
-        q = int(qrels.queries.codes([one.query])[0])
-        if q < 0:
-            return one
-        rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
-        rows = rows[qrels.grade[rows] > 0]
-        names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
-        before, after = ranks_of(first, one.query, names), ranks_of(second, one.query, names)
-        grades = plain_grades(qrels.grade[rows])
-        weights = [
-            np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0) for rank in (before, after)
-        ]
-        far = np.abs(weights[0] - weights[1])
-        order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
-        shifts = (
-            Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
-            for i in order[:SHOWN_DOCUMENTS].tolist()
-            if before[i] != after[i]
-        )
-        return replace(one, documents=tuple(shifts))
-
-    return _each(differences, with_shifts)
+def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
+    """Return the relevant documents of a query that moved most from the first run to the second, at most three."""
+    q = int(qrels.queries.codes([query])[0])
+    if q < 0:
+        return ()
+    rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
+    rows = rows[qrels.grade[rows] > 0]
+    names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
+    before, after = ranks_of(first, query, names), ranks_of(second, query, names)
+    grades = plain_grades(qrels.grade[rows])
+    # A move is measured as the change of 1 / log2(rank + 1): from 1 to 5 is farther than from 500 to 900.
+    weights = [np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0) for rank in (before, after)]
+    far = np.abs(weights[0] - weights[1])
+    order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
+    return tuple(
+        Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
+        for i in order[:SHOWN_DOCUMENTS].tolist()
+        if before[i] != after[i]
+    )
 
 
 def with_texts(differences: QueryDifferences, queries: Queries, corpus: Corpus) -> QueryDifferences:
-    """The same with the texts of queries and documents that the collection has.
+    """Return the differences with the collection's texts of queries and documents.
 
-    Raises BadValue for a collection that has none of the queries.
+    Raises BadValue if the collection has none of the queries.
     """
     if not (queries.ids.codes([*differences.won, *differences.lost, *differences.tied]) >= 0).any():
         raise BadValue("the collection holds none of these queries; is it another one?")
 
     def with_text(one: QueryDifference) -> QueryDifference:
         q = int(queries.ids.codes([one.query])[0])
-        shifts = []
-        for shift, d in zip(
-            one.documents, corpus.ids.codes([s.document for s in one.documents]), strict=True
-        ):
-            if d >= 0:
-                title = "" if corpus.title is None else corpus.title[int(d)]
-                excerpt = " ".join(corpus.text[int(d)].split())[:EXCERPT_LETTERS]
-                shifts.append(replace(shift, title=title, text=excerpt))
-            else:
-                shifts.append(shift)
-        return replace(one, text=queries.text[q] if q >= 0 else "", documents=tuple(shifts))
+        documents = described(one.documents, corpus)
+        return replace(one, text=queries.text[q] if q >= 0 else "", documents=documents)
 
     return _each(differences, with_text)
+
+
+def described(moved: Sequence[Shift], corpus: Corpus) -> tuple[Shift, ...]:
+    """Return the shifts with titles and texts of the documents that the corpus has."""
+    codes = corpus.ids.codes([shift.document for shift in moved]).tolist()
+    return tuple(
+        replace(
+            shift,
+            title="" if corpus.title is None else corpus.title[d],
+            text=" ".join(corpus.text[d].split())[:EXCERPT_LETTERS],
+        )
+        if d >= 0
+        else shift
+        for shift, d in zip(moved, codes, strict=True)
+    )
 
 
 def _each(
@@ -189,7 +209,7 @@ def _each(
 
 
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
-    """The rank of each document for a query, 0 where it was not returned."""
+    """Return the rank of each document for a query, int64[documents]; 0 if it was not returned."""
     q = int(run.queries.codes([query])[0])
     if q < 0:
         return np.zeros(len(documents), np.int64)
@@ -202,7 +222,7 @@ def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
 # Tables.
 
 LISTED = 20
-"""Queries that are listed by name."""
+"""Largest number of queries listed by id."""
 EXCERPT_CHARACTERS = 100
 WORDS = {
     True: ("wins", "loses", "ties", "won", "lost", "tied", "largest gains", "largest losses"),
@@ -213,26 +233,24 @@ WORDS = {
         "largest falls",
     ),
 }
-"""How queries are spoken of, by whether the measure has a direction."""
+"""Words for won, lost and tied queries, by measures with and without a direction."""
 
 
 def _page(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
-    """The counts of each result, and a line for each query that moved most."""
     tables = []
     for one in results:
-        lines = [["query", one.first, one.second, "difference"]]
-        lines += [
-            [move.query, score(move.first), score(move.second), change(move.difference)]
-            for move in (*one.up, *one.down)
-        ]
-        first, *_, notes = diff_tables([one])
-        tables.append(table_of(lines, right=3, above=first.notes[:2], notes=notes.notes))
+        lines: list[list[str | Cell]] = [["query", one.first, one.second, "difference"]]
+        for move in (*one.up, *one.down):
+            head, *documents = (line.strip() for line in _move_lines(one, move))
+            text = head.partition("query ")[2]
+            values = score(move.first), score(move.second), change(move.difference)
+            lines.append([Cell(text, inside=tuple(documents)), *values])
+        first, *_, notes = _diff_tables([one])
+        tables.append(table_of(lines, right=3, above=first.notes, notes=notes.notes))
     return tuple(tables)
 
 
-@result("diff", QueryDifferences, page=_page)
-def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
-    """Counts and identifiers of the queries won, lost and tied, the largest moves each way, and notes."""
+def _diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
     tables = []
     for moves in results:
         queries = len(moves.won) + len(moves.lost) + len(moves.tied)
@@ -244,7 +262,7 @@ def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
             f"{words[2]} {count(len(moves.tied))}",
         ]
         for name, listed in zip(words[3:6], (moves.won, moves.lost, moves.tied), strict=True):
-            more = f" … and {count(len(listed) - LISTED)} more (--json lists all)"
+            more = f" … and {count(len(listed) - LISTED)} more"
             more = more if len(listed) > LISTED else ""
             lines += [f"  {name}: {' '.join(listed[:LISTED])}{more}"] if listed else []
         tables.append(sentences(*lines))
@@ -265,8 +283,10 @@ def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
+DIFFERENCES = ResultKind("diff", QueryDifferences, _diff_tables, page=_page, parts="queries")
+
+
 def _move_lines(moves: QueryDifferences, move: QueryDifference) -> list[str]:
-    """A query with its values, and a line for each of its documents that moved most."""
     text = f"  {_excerpt(move.text)}" if move.text else ""
     names = zip((moves.first, moves.second), moves.unanswered, strict=True)
     silent = [name for name, queries in names if move.query in queries]

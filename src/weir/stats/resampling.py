@@ -1,10 +1,11 @@
-"""Random samples of queries and bootstrap intervals, from one stated seed."""
+"""Random signs, bootstrap samples of queries, and intervals of means, all from one stated seed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,26 @@ from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.measure import within_unit
-from weir.stats.distributions import normal_quantile, student_quantile
+from weir.registry import Registry
+from weir.stats.distributions import binomial_tail, normal_quantile, normal_tail, student_quantile
+
+LEVEL = 0.95
+RESAMPLES = 10_000
+DRAWS = 100_000
+SEED = 20_210_427
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The number and seed of random draws; part of every result that depends on them."""
+
+    count: int = DRAWS
+    seed: int = SEED
+
+    def generator(self) -> np.random.Generator:
+        """Return a fresh generator with this seed."""
+        return np.random.default_rng(self.seed)
+
 
 # Random signs and random samples of queries, shared by all systems, in bounded memory.
 #
@@ -27,11 +47,11 @@ _COMMON_COUNTS = 5
 
 
 def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> Iterator[Float64]:
-    """Sums over queries under random signs, in blocks of shape [draws of the block, K].
+    """Yield sums over queries under random signs, in blocks float64[draws of the block, systems].
 
-    values: float64[K, Q]. Each draw takes whole 64-bit words of the stream, so it depends neither on the other
-    systems nor on the size of the blocks.
+    values: float64[systems, queries].
     """
+    # Each draw takes whole 64-bit words, so it depends neither on the other systems nor on the block size.
     systems, queries = values.shape
     words = -(-queries // 64)
     padded = np.zeros((systems, 64 * words))
@@ -47,27 +67,32 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 
 
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
-    """Sums over samples of queries drawn with replacement, in blocks of shape [samples of the block, C].
+    """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
 
-    columns: float64[C, Q]. The sums are exact sums of `summable` values: no bit of them depends on the other
-    columns, the size of the blocks or the library that multiplies.
+    columns: float64[columns, queries]; a sum does not depend on other columns, block size or BLAS (see
+        `summable`).
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
         yield counts @ by_query
 
 
+def _all_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Float64:
+    return np.concatenate(list(resampled_sums(columns, resamples, generator)))
+
+
 def resampled_counts(
     queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK_CELLS
 ) -> Iterator[Float64]:
-    """How often each query is in each sample of as many drawn with replacement, in blocks float64[rows, queries].
+    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[rows, queries].
 
-    Independent Poisson counts with a mean a little below 1 are, given their sum, a sample of that size drawn with
-    replacement. So those whose sum is at most the number of queries are taken and filled up with single draws:
-    the same distribution as drawing all of them one by one, at half the cost. cells: about how large a block
-    is; the samples do not depend on it. Each block lies where the one before it lay. The streams are children of
-    the generator, new ones with each call.
+    cells: approximate block size; the samples do not depend on it.
+
+    Each block reuses the memory of the one before. Every call advances the generator by spawning.
     """
+    # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
+    # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
+    # single draws: the same distribution as drawing all one by one, at half the cost.
     words, rare, single = generator.spawn(3)
     chances = _poisson(max(0.0, 1 - 2.5 / math.sqrt(queries)))
     rows, width = max(1, cells // queries), -(-queries // 4)
@@ -92,22 +117,19 @@ def resampled_counts(
 
 
 def summable(rows: Float64) -> Float64:
-    """Each row rounded to multiples of a power of two, so that any sum of as many of its values is exact.
-
-    A value moves by less than one part in 2^51 / Q of the largest: 2e-12 for 7,000 queries.
-    """
+    """Return each row rounded to multiples of a power of two, so that sums of its values are exact."""
+    # A value moves by less than one part in 2^51 / Q of the largest: 2e-12 for 7,000 queries.
     most = np.abs(rows).max(axis=1, keepdims=True) * rows.shape[1]
     unit = np.ldexp(1.0, np.frexp(most)[1] - 52)
     return np.asarray(np.round(rows / unit) * unit)
 
 
 def _cells(columns: int) -> int:
-    """How large a block is: what the cache holds for few columns, a matrix product for many."""
+    # A block fits the cache for few columns, and a matrix product for many.
     return min(BLOCK_CELLS, max(BLOCK_CELLS // 20, columns * BLOCK_CELLS // 200))
 
 
 def _poisson(mean: float) -> Float64:
-    """Probabilities of the counts 0, 1, 2 ... as long as a double holds them beside 1, at least of the common ones."""
     chances = [math.exp(-mean)]
     while chances[-1] > 1e-17 or len(chances) <= _COMMON_COUNTS:
         chances.append(chances[-1] * mean / len(chances))
@@ -117,11 +139,9 @@ def _poisson(mean: float) -> Float64:
 def _poisson_counts(
     drawn: NDArray[np.uint16], chances: Float64, rare: np.random.Generator, marks: NDArray[np.uint8]
 ) -> None:
-    """A count for each random word of 16 bits, into marks[0]; marks[1] is scratch.
-
-    The words decide on the first counts but for what their chances leave over in 1/65536; the rest, three in
-    a thousand, is decided by the second generator, so the chances are those given and not rounded ones.
-    """
+    """Write a Poisson count for each 16-bit random word into marks[0]; marks[1] is scratch."""
+    # The words decide up to a resolution of 1/65536; the remainder, three in a thousand, is drawn from the
+    # second generator, so that the probabilities are exact.
     shares = np.floor(chances[:_COMMON_COUNTS] * 65536)
     remaining = chances * 65536
     remaining[:_COMMON_COUNTS] -= shares
@@ -140,28 +160,35 @@ def _poisson_counts(
 
 # Bootstrap intervals of means over queries.
 
-LEVEL = 0.95
-RESAMPLES = 10_000
-SEED = 20_210_427
 _NO_VARIANCE = 1e-24
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over queries and the bounds between which it would fall with other queries; NaN where there are none."""
+    """A mean over queries and its interval; NaN bounds if there is none."""
 
     mean: float
     low: float
     high: float
 
 
-def fewest(level: float = LEVEL) -> int:
-    """The fewest values for which an interval of their mean is given: 6 at a level of 0.95.
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
 
-    The range of n values contains the median of their population with probability 1 - 2^(1 - n). If that is below the
-    level, no interval of resampled means can keep the level, as it lies within the range, and no permutation test can
-    reach a p-value below 1 - level. Source: Thompson 1936 for the range.
-    """
+
+def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
+    """Return the bounds of the middle `level` of each column of samples, float64[..., 2]."""
+    # Efron and Tibshirani 1993, section 13.3.
+    ends: Float64 = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return ends.T
+
+
+def fewest(level: float = LEVEL) -> int:
+    """Return the smallest number of values for which an interval of their mean is given: 6 at a level of 0.95."""
+    # The range of n values contains the population's median with probability 1 - 2^(1 - n) (Thompson 1936).
+    # Below that no interval of resampled means can keep the level, as it lies within the range, and no
+    # permutation test can reach a p-value below 1 - level.
     count = 2
     while 1 - 2.0 ** (1 - count) < level:
         count += 1
@@ -169,19 +196,18 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """The mean of each measure with its interval, as `mean_bounds` has it.
+    """Return the mean of each measure with its interval by `mean_bounds`; geometric for logarithms.
 
-    Queries are resampled in the order of their identifiers and from the same seed for each measure, so
-    the same values give the same interval in whatever order a file lists them and whatever else is measured.
-    Where values are logarithms the bounds are of the geometric mean. Raises BadValue for a level outside 0..1.
+    Independent of the order of queries and of other measures. Raises BadValue for a level outside 0..1.
     """
+    # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
     unit = np.array([within_unit(measure) for measure in scores.measures], np.bool_)
     geometric = np.array([measure in scores.geometric for measure in scores.measures], np.bool_)
     bounds = np.full((len(values), 2), np.nan)
     # Measures that are defined for the same queries share the samples.
-    for queries in np.unique(defined, axis=0) if len(values) else defined:
+    for queries in {row.tobytes(): row for row in defined}.values():
         alike = (defined == queries).all(axis=1)
         for logarithms in (False, True):
             rows = np.flatnonzero(alike & (geometric == logarithms))
@@ -193,7 +219,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Bounds with the one NaN that is equal to itself in tuples where there are none, as rows are compared."""
+    """Return the bounds with `math.nan` for NaN, so that tuples compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -205,10 +231,12 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Bounds of the mean of values, as `mean_bounds` has them; NaN values are left out.
+    """Return bounds of the mean of `values` by `mean_bounds`, ignoring NaN.
 
-    generator: of the samples, by default that of SEED; unit: whether values lie within 0..1. Raises BadValue for a
-    level outside 0..1.
+    generator: default: seeded with SEED.
+    unit: True if values lie within 0..1.
+
+    Raises BadValue for a level outside 0..1.
     """
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
@@ -221,42 +249,43 @@ def ratio_interval(
     level: float = LEVEL,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
-    """Bounds of the percentile bootstrap interval of a ratio of two sums over queries, or of two ratios' difference.
+    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
+    ratios.
 
-    parts, less: (numerator, denominator) by query, float64[Q] each; with `less`, the interval is of the ratio of
-    `parts` minus that of `less`, on the same samples. Samples with a denominator of 0 are left out; NaN bounds where
-    all are, and for fewer than `fewest` queries. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani
-    1993, section 13.3.
+    parts, less: (numerator, denominator) by query, float64[queries] each; with `less`, its ratio is
+        subtracted.
+
+    Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
+    Raises BadValue for a level outside 0..1.
     """
-    if not 0 < level < 1:
-        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
+    _check_level(level)
     columns = np.stack([*parts, *(less or ())])
     if columns.shape[1] < fewest(level):
         return math.nan, math.nan
     draws = generator or np.random.default_rng(SEED)
-    sums = np.concatenate(list(resampled_sums(columns, resamples, draws)))
+    sums = _all_sums(columns, resamples, draws)
     sums = sums[(sums[:, 1::2] > 0).all(axis=1)]
     if not len(sums):
         return math.nan, math.nan
     ratios = sums[:, 0::2] / sums[:, 1::2]
-    statistics = ratios[:, 0] - (ratios[:, 1] if less else 0.0)
-    low, high = np.quantile(statistics, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    low, high = percentiles(ratios[:, 0] - (ratios[:, 1] if less else 0.0), level).tolist()
     return low, high
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Means of samples drawn with replacement, float64[resamples], in bounded memory; of rows float64[resamples, C]."""
-    sums = np.concatenate(list(resampled_sums(np.atleast_2d(values), resamples, generator)))
+    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a matrix."""
+    sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
 
 
-def resampled_part_means(
+def _resampled_part_means(
     parts: Sequence[Float64], generator: np.random.Generator, resamples: int, geometric: bool = False
 ) -> Float64:
-    """Means over parts of the means of samples of queries drawn within each, float64[resamples, C].
+    """Return means over parts of the means of queries resampled within each, float64[resamples, rows].
 
-    parts: float64[C, Q] each; geometric: whether values are logarithms, so that the mean of a part is an exponential.
+    parts: float64[rows, queries] each.
+    geometric: values are logarithms; each part's mean is exponentiated.
     """
     each = [resampled_means(part, generator, resamples) for part in parts]
     means: Float64 = np.mean(np.exp(each) if geometric else each, axis=0)
@@ -265,14 +294,17 @@ def resampled_part_means(
 
 # Intervals of means over queries, and over parts of them that weigh the same.
 
+_HALVINGS = 60  # of an interval within 0..1, down to the resolution of doubles
 FEW_VALUES = 50
-"""Values of each part from which on percentiles of resampled means keep the level; of fewer they are too narrow."""
+"""Values in each part below which percentiles of resampled means are too narrow."""
 APART_VALUES = 10
-"""Values away from an end of the scale, 0 or 1, from which on they do so where the others lie at that end."""
+"""The same for values away from 0 or 1, if the others lie at that end."""
 ADDED_VALUES, ADDED_APART_VALUES = 2.0, 4.0
-"""How many values at each end are added where all lie at one, over those that lie elsewhere plus the second."""
+"""Pseudo-values added at each end if all values lie at one, divided by the second constant plus the values
+elsewhere.
+"""
 POOLED_VALUES = 2.0
-"""As how many values of its own the variance of all parts counts in that of a part of two among much larger ones."""
+"""Weight of the pooled variance, in values, in that of a part of two among much larger parts."""
 
 
 def mean_bounds(
@@ -283,23 +315,25 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Bounds of the mean over parts of the means of their values, float64[C, 2]; NaN where none keep the level.
+    """Return bounds of the mean over parts of the means of their values, float64[rows, 2].
 
-    parts: float64[C, Q] each, without NaN; generator: of the samples, by default that of SEED; unit: bool[C], whether
-    means of a row lie within 0..1; geometric: whether values are logarithms of some within 0..1, so that the mean of a
-    part is an exponential. From FEW_VALUES values of each part on, percentiles of resampled means, unless nearly all
-    lie at an end of the scale; of fewer, those of `few_bounds`; where all of one part are 0 or 1, those of
-    `share_bounds`. There are none for fewer than `fewest` values, a part of a single one, and values that are all equal
-    and no shares. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani 1993, section 13.3; as
-    scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
+    parts: float64[rows, queries] each, without NaN.
+    generator: default: seeded with SEED.
+    unit: bool[rows], True if a row's means lie within 0..1.
+    geometric: values are logarithms of numbers within 0..1, and each part's mean is exponentiated.
+
+    NaN for fewer than `fewest` values, a part of a single value, or values that are all equal. Raises
+    BadValue for a level outside 0..1.
     """
-    if not 0 < level < 1:
-        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
+    _check_level(level)
+    # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
     rows, counts = len(parts[0]), [part.shape[1] for part in parts]
     bounds = np.full((rows, 2), np.nan)
     if sum(counts) < fewest(level) or min(counts) < 2:
         return bounds
     unit = np.zeros(rows, np.bool_) if unit is None else unit
+    # Values of a single part that are all 0 or 1: `share_bounds`. Fewer than FEW_VALUES in a part, or nearly
+    # all at one end: `few_bounds`. Else percentiles of resampled means.
     at_ends = np.stack([sum((part == end).sum(axis=1) for part in parts) for end in (0.0, 1.0)])
     total = sum(counts)
     plain = unit & (not geometric)
@@ -313,13 +347,13 @@ def mean_bounds(
     if many.any():
         draws = generator or np.random.default_rng(SEED)
         chosen = [part[many] for part in parts]
-        means = resampled_part_means(chosen, draws, resamples, geometric)
-        bounds[many] = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        bounds[many] = percentiles(_resampled_part_means(chosen, draws, resamples, geometric), level)
     return np.clip(bounds, 0.0, 1.0) if geometric else bounds
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's bounds of a share, which is so many of a count. Source: Wilson 1927."""
+    """Return Wilson's bounds of the share `successes` of `count`."""
+    # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count
     centre = (successes + z2 / 2) / (count + z2)
@@ -328,21 +362,34 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
     return 0.0 if successes <= 0 else low, 1.0 if successes >= count else high
 
 
+def share_below(successes: int, count: int, level: float = LEVEL) -> float:
+    """Return the exact one-sided upper bound of the share of which `successes` of `count` were seen; 1 for none."""
+    # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - level.
+    if successes >= count:
+        return 1.0
+    low, high = successes / count, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if binomial_tail(successes + 1, count, middle) > level else (middle, high)
+    return high
+
+
 def few_bounds(
     parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
 ) -> tuple[float, float]:
-    """Student's bounds of the mean over parts of the means of their values, float64[Q] each; NaN without a variance.
+    """Return Student's bounds of the mean over parts of the means of their values; NaN if nothing varies.
 
-    Variances are those within parts, degrees of freedom Welch's. The variance of a part that is much smaller than
-    others is drawn to that of all, which is known better; that of equal values is at least that of all, and what one
-    value more at the mean of all would give. unit: values lie within 0..1, where a variance is too small
-    when nearly all lie at one end: up to ADDED_VALUES / ADDED_APART_VALUES values more at each end make up for that,
-    the fewer the more values lie elsewhere; the bounds are cut at 0 and 1. geometric: as of `mean_bounds`. Sources:
-    Welch 1947; Agresti and Coull 1998 for values that are added.
+    parts: float64[queries] each.
+    unit, geometric: see `mean_bounds`.
     """
     if geometric and len(parts) == 1:
         low, high = few_bounds(parts, level)
         return math.exp(low), math.exp(high)
+    # Degrees of freedom: Welch 1947. The variance of a part much smaller than others is shrunk to the pooled
+    # one; that of a part of equal values is at least the pooled one, and what one more value at the overall
+    # mean would give. For values in 0..1 the variance is too small when nearly all lie at one end: up to
+    # ADDED_VALUES / ADDED_APART_VALUES pseudo-values at each end make up for it (Agresti and Coull 1998), fewer
+    # the more values lie elsewhere.
     n = np.array([len(part) for part in parts], np.float64)
     total, freedom = float(n.sum()), float(n.sum() - len(n))
     means = np.array([part.mean() for part in parts])
@@ -373,3 +420,193 @@ def few_bounds(
     reach = times * math.sqrt(float(errors.sum())) / len(n)
     low, high = centre - reach, centre + reach
     return (max(0.0, low), min(1.0, high)) if unit else (low, high)
+
+
+def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
+    """Return means over resampled datasets, with queries resampled within each, float64[draws, systems].
+
+    datasets: for each its parts, float64[systems, queries], whose means are averaged.
+    geometric: values are logarithms.
+    """
+    # Somewhat wide, as the means of datasets vary with their queries already. Davison and Hinkley 1997, section
+    # 3.8.
+    first, *others = draws.generator().spawn(1 + sum(map(len, datasets)))
+    blocks = resampled_counts(len(datasets), draws.count, first)
+    times = np.concatenate([block.astype(np.int64) for block in blocks])
+    total = np.zeros((draws.count, len(datasets[0][0])))
+    streams = iter(others)
+    for number, parts in enumerate(datasets):
+        sample = np.repeat(np.arange(draws.count), times[:, number])
+        for part in parts:
+            sums = _all_sums(part, len(sample), next(streams))
+            count = part.shape[1]
+            means = np.exp(sums / count) / len(parts) if geometric else sums / (count * len(parts))
+            np.add.at(total, sample, means)
+    return total / len(datasets)
+
+
+# Intervals by name.
+
+_DIFFERENCES_TOGETHER = 200
+_ROUNDING = 1e-11
+
+
+Bounds: TypeAlias = Callable[[Float64, Float64, Float64, float], Sequence[float]]
+"""Maps values of queries, resampled means, the standard error within each sample, and a level to two bounds."""
+INTERVALS: Registry[Bounds] = Registry("interval")
+
+
+def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = None) -> Float64:
+    """Return lower and upper bounds of the mean of each row, float64[rows, 2]; NaN for a constant row.
+
+    rows: float64[rows, queries] without NaN.
+
+    Raises BadValue for a level outside 0..1 or fewer than two queries, UnknownName for another kind of
+    interval.
+    """
+    function = INTERVALS.get(how)
+    draws = draws or Draws(RESAMPLES)
+    _check_level(level)
+    if rows.shape[1] < 2:
+        raise BadValue(f"an interval needs at least two queries; found {rows.shape[1]}")
+    # Powers of two change no digit, and no square of a tiny difference is zero.
+    power = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
+    rows = np.ldexp(rows, -power)
+    ends = np.full((len(rows), 2), np.nan)
+    for start in range(0, len(rows), _DIFFERENCES_TOGETHER):
+        part = rows[start : start + _DIFFERENCES_TOGETHER]
+        means = errors = np.empty((0, len(part)))
+        if how != "t":
+            means, errors = resampled(part, draws)
+        for row in np.flatnonzero((part != part[:, :1]).any(axis=1)).tolist():
+            ends[start + row] = function(part[row], means[:, row], errors[:, row], level)
+    return np.asarray(np.ldexp(ends, power))
+
+
+def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
+    """Return means and standard errors of resampled queries, float64[draws, rows] each; all rows share the samples."""
+    count, n = rows.shape
+    # Squares of deviations from the mean cancel less than squares of values.
+    centre = rows.mean(axis=1)
+    centred = rows - centre[:, None]
+    sums = _all_sums(np.concatenate([centred, centred**2]), draws.count, draws.generator())
+    means = sums[:, :count] / n
+    return means + centre, np.sqrt(np.maximum(sums[:, count:] / n - means**2, 0) / (n - 1))
+
+
+@INTERVALS.register("percentile")
+def percentile(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
+    """Return the ends of the percentile interval of the resampled means."""
+    return percentiles(means, level).tolist()  # type: ignore[no-any-return]  # two floats
+
+
+INTERVALS.add("two-level", percentile)  # across datasets `two_level_means` takes its place
+
+
+@INTERVALS.register("bca")
+def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
+    """Return percentiles of the resampled means, corrected for bias and skewness (BCa)."""
+    # Efron 1987; equals scipy.stats.bootstrap(method="BCa") on the same samples.
+    mean = float(values.mean())
+    rounding = _ROUNDING * float(np.abs(values).max())  # means that are equal but for it count half
+    below = float(np.mean(means < mean - rounding) + np.mean(means <= mean + rounding)) / 2
+    if not 0 < below < 1:  # differences that are nothing but rounding
+        return percentile(values, means, errors, level)
+    bias = normal_quantile(below)
+    deviations = values - mean  # the jackknife's, but for a factor that cancels
+    acceleration = float(np.sum(deviations**3)) / (6 * float(np.sum(deviations**2)) ** 1.5)
+    shares = []
+    for tail in ((1 - level) / 2, (1 + level) / 2):
+        z = bias + normal_quantile(tail)
+        shares.append(normal_tail(-(bias + z / (1 - acceleration * z))))
+    return np.quantile(means, shares).tolist()  # type: ignore[no-any-return]  # two floats
+
+
+@INTERVALS.register("studentised")
+def studentised(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
+    """Return the bootstrap-t interval: percentiles of resampled means in standard errors of each sample.
+
+    Samples of equal values, without a standard error, are left out.
+    """
+    # Efron and Tibshirani 1993, section 12.5.
+    mean = float(values.mean())
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    spread = errors > 1e-12 * error
+    low, high = percentiles((means[spread] - mean) / errors[spread], level).tolist()
+    return mean - high * error, mean - low * error
+
+
+@INTERVALS.register("t")
+def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
+    """Return the ends of Student's t interval of the mean; resamples nothing."""
+    n = len(values)
+    mean = float(values.mean())
+    error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
+    reach = student_quantile((1 + level) / 2, n - 1) * error
+    return mean - reach, mean + reach
+
+
+# Intervals of several means that hold together.
+
+_DEVIATION_ROUNDING = 1e-12
+
+
+def simultaneous_bounds(
+    parts: Sequence[Float64], weights: Sequence[float], level: float = LEVEL, draws: Draws | None = None
+) -> Float64:
+    """Return bounds of each row's weighted sum of means that hold for all rows together, float64[rows, 2].
+
+    parts: float64[rows, queries] for each collection, two or more queries.
+    """
+    # A bound is as many standard errors off as the largest deviation of any row reaches with probability
+    # `level`, which accounts for number and correlation. Each sample is divided by the error of an estimated
+    # deviation, as Student's t is, so that one row of normal values has Student's interval. Errors estimated
+    # within each sample are not used: they are nearly 0 if few queries differ. Hothorn, Bretz and Westfall 2008
+    # (largest of correlated t); Davison and Hinkley 1997, chapter 2 (bootstrap in place of the normal).
+    draws = draws or Draws(RESAMPLES)
+    chance, *streams = draws.generator().spawn(1 + len(parts))
+    center, variances = np.zeros(len(parts[0])), np.zeros((len(parts), len(parts[0])))
+    deviations = np.zeros((draws.count, len(parts[0])))
+    for number, (weight, part) in enumerate(zip(weights, parts, strict=True)):
+        count = part.shape[1]
+        mean = part.mean(axis=1)
+        center += weight * mean
+        variances[number] = weight**2 * part.var(axis=1, ddof=1) / count
+        sums = _all_sums(part - mean[:, None], draws.count, streams[number])
+        # Samples vary as the values do about their own mean, which is somewhat less than about the true one.
+        deviations += weight * (count / (count - 1)) ** 0.5 * sums / count
+    # The fewest degrees of freedom of any row. Source: Satterthwaite 1946; Welch 1947.
+    counts, total = np.array([part.shape[1] for part in parts]), variances.sum(axis=0)
+    degrees, varies = float(counts.sum() - len(counts)), total > 0
+    if varies.any():
+        below = (np.square(variances) / (counts[:, None] - 1)).sum(axis=0)
+        degrees = float((np.square(total) / np.where(varies, below, np.inf))[varies].min())
+    spread = _drawn_deviations(chance, degrees, deviations.shape)
+    return _symmetric_bounds(center, np.sqrt(variances.sum(axis=0)), deviations, spread, level)
+
+
+def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
+    """Return `simultaneous_bounds` of the mean over datasets, which are resampled too.
+
+    parts: for each dataset its parts, whose means are averaged.
+    """
+    means = two_level_means(parts, draws)
+    center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)
+    chance = draws.generator().spawn(1)[0]
+    spread = _drawn_deviations(chance, len(parts) - 1.0, means.shape)
+    return _symmetric_bounds(center, means.std(axis=0), means - center, spread, level)
+
+
+def _drawn_deviations(chance: np.random.Generator, degrees: float, shape: tuple[int, ...]) -> Float64:
+    return np.sqrt(chance.chisquare(degrees, shape) / degrees)
+
+
+def _symmetric_bounds(
+    center: Float64, error: Float64, deviations: Float64, spread: Float64, level: float
+) -> Float64:
+    varies = error > _DEVIATION_ROUNDING * np.abs(center)
+    reach = np.zeros(len(center))
+    if varies.any():
+        largest = (np.abs(deviations[:, varies]) / (error[varies] * spread[:, varies])).max(axis=1)
+        reach[varies] = np.quantile(largest, level) * error[varies]
+    return np.stack([center - reach, center + reach], axis=1)

@@ -1,4 +1,4 @@
-"""Score bounds: between which values a score lies, whatever the unjudged documents are."""
+"""Score bounds: the range of a score over all possible judgments of the unjudged documents."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.files.parsers import distinct_strings
-from weir.measures.library.arithmetic import found_gains, gain_of, place, ratio
+from weir.measures.library.arithmetic import found_gains, gain_of, place_in_query, ratio
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable, excess_kurtosis
 
 MEASURE = parse_measure("nDCG@10")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
-"""Measures that never fall where a relevant document changes places with a worse one above it."""
+"""Measures that never fall if a relevant document moves above a worse one."""
 MOST_RANKS = 100
 CELLS = 1 << 21
 """Cells of the tables of gains and ideals in memory at once, 8 bytes each."""
@@ -30,21 +30,21 @@ CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Unjudged:
-    """The unjudged documents among the first k of some runs' rankings, of judged queries.
-
-    qrels: the judgments, whose documents include those of the runs; query, doc: int32[n], ascending; rank: int64[n],
-    the best of it in any run; grade: what a relevant one is given, the highest that was judged or that others gave.
-    """
+    """The unjudged documents among the first k of several runs, for judged queries."""
 
     qrels: Qrels
+    """The judgments; their documents include the runs'."""
     query: Int32
+    """int32[n], ascending; `doc` ascending within it."""
     doc: Int32
     rank: Int64
+    """int64[n]: best rank in any run."""
     grade: float
+    """Grade given to a relevant one: the highest judged or given by other labels."""
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
-        """Those of these runs; highest: of the grades that others gave, beside those that were judged."""
+        """Return the unjudged documents of these runs; `highest` is the highest grade that other labels give."""
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
             Strings.concatenated([qrels.docs.strings, *(run.docs.strings for run in tops)])
@@ -64,7 +64,7 @@ class Unjudged:
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
-        """The rank of each in a run's first k, k + 1 where it is not among them."""
+        """Return the rank of each in a run's first k; k + 1 if it is not among them."""
         top, docs = run.top(k), len(self.qrels.docs)
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
@@ -77,7 +77,7 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """The judgments if these documents are relevant and the others are not judged."""
+        """Return the judgments with these documents relevant and the others unjudged."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -90,26 +90,25 @@ class Unjudged:
 
 @dataclass(frozen=True, eq=False)
 class ScoreBounds:
-    """Bounds of a measure by judged query, float64[Q] each.
-
-    low, high: the least and the most over all ways of judging the unjudged documents, each with any grade from 0 to the
-    highest that was judged or that others gave; score: all of them not relevant, as it is reported.
-    """
+    """Bounds of a measure for each judged query, float64[queries] each."""
 
     measure: str
     low: Float64
+    """Minimum over all possible judgments of the unjudged documents, grades 0 to the highest; `high` is the maximum."""
     score: Float64
+    """Reported score: all unjudged documents are not relevant."""
     high: Float64
 
 
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Bounds of each run's score in a measure with a cut-off k, over what is unjudged in the first k of any.
+    """Return the exact bounds of each run's score over all possible judgments of the unjudged documents in
+    any top k.
 
-    Exact: both ends are values of the measure under some judging, and no judging goes beyond them. Documents that no
-    run returns among its first k stay as they are. highest: of the grades that others gave, such as a model. Raises
-    BadValue for a measure of which no bounds are known, or without a cut-off of at most MOST_RANKS.
+    highest: highest grade that other labels give.
+
+    Raises BadValue for a measure of unknown bounds or without a cut-off of at most MOST_RANKS.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k, highest)
@@ -128,7 +127,6 @@ def score_bounds(
 
 
 def _cutoff(measure: Measure) -> int:
-    """The cut-off of a measure with known bounds; raises BadValue for another."""
     k, gain = measure.cutoff, dict(measure.settings).get("gain", "linear")
     # The gain "scaled" divides by the highest grade of the judgments.
     table = gain not in ("linear", "exp", "binary") and measure.name != "nDCG"
@@ -139,34 +137,30 @@ def _cutoff(measure: Measure) -> int:
 
 
 def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
-    """Bounds of a measure with one threshold of grades, or that never falls if a grade rises.
-
-    The highest grade for all relevant documents is enough. If m unjudged documents of a ranking are relevant, the
-    measure is largest if they are the first m and no other document is; least if they are the last m and all unjudged
-    documents of other runs are relevant too.
-    """
-
-    def values(relevant: NDArray[np.bool_]) -> Float64:
+    def query_values(relevant: NDArray[np.bool_]) -> Float64:
         return measure.per_query(Judged.of(run, unjudged.filled(relevant)))
 
+    # Giving all relevant documents the highest grade suffices. If m unjudged documents of a ranking are
+    # relevant, the measure is largest for the first m and no other document, and smallest for the last m and
+    # all unjudged ones of other runs.
     k = measure.cutoff or MOST_RANKS
     rank = unjudged.ranks_in(run, k)
     returned = rank <= k
     order = np.lexsort((rank, unjudged.query))
     per_query = np.bincount(unjudged.query[returned], minlength=len(unjudged.qrels))
     nth = np.empty(len(order), np.int64)
-    nth[order] = place(unjudged.query[order])
+    nth[order] = place_in_query(unjudged.query[order])
     behind = per_query[unjudged.query] - 1 - nth
-    score = values(np.zeros(len(rank), np.bool_))
-    low, high = np.minimum(score, values(~returned)), score
+    score = query_values(np.zeros(len(rank), np.bool_))
+    low, high = np.minimum(score, query_values(~returned)), score
     for count in range(1, int(per_query.max(initial=0)) + 1):
-        high = np.maximum(high, values(returned & (nth < count)))
-        low = np.minimum(low, values(~returned | (behind < count)))
+        high = np.maximum(high, query_values(returned & (nth < count)))
+        low = np.minimum(low, query_values(~returned | (behind < count)))
     return ScoreBounds(str(measure), low, score, high)
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Of nDCG's numerator: what judged documents add by query, and what a gain of 1 adds for each unjudged one."""
+    """Return nDCG's numerator from judged documents by query, and the weight of a gain of 1 for each unjudged one."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -187,17 +181,18 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
 def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
-    """The most by query of (over - under) / ideal, where each unjudged document gains from 0 to the largest gain.
+    """Return the exact maximum by query of (over - under) / ideal over all possible judgments,
+    float64[queries].
 
-    over, under: of two runs as `discounted` gives them: the most by which nDCG of one may lie above that of the other,
-    a document having one grade for both; zeros for one of them give the bound of the other. Exact. With n[g] unjudged
-    documents gaining g or more, the numerator is largest where those of the largest weights gain most: both it and the
-    ideal are then sums over the levels g, so that the largest `numerator - value * ideal` is found level by level, and
-    a value that leaves 0 of it is the most (Dinkelbach 1967). Above a level stand fewer judged documents than above one
-    below it, so that another relevant document costs the ideal more: for values from 0 the best n[g] falls with g, as
-    it must; for others it would rise, and the best that does not is the same n at each level. Between two gains that
-    were judged n[g] is constant, so that no gain between them goes further.
+    over, under: results of `discounted` for two runs; zeros for one bound the other alone.
     """
+    # With n[g] unjudged documents gaining g or more, the numerator is largest if those of the largest weights
+    # gain most. Numerator and ideal are then sums over the levels g, so that the largest `numerator - value *
+    # ideal` is found level by level, and a value at which it is 0 is the maximum (Dinkelbach 1967). Above a
+    # level are fewer judged documents than above one below it, so another relevant document costs the ideal
+    # more: for values from 0 the best n[g] falls with g, as it must; for others it would rise, and the best
+    # that does not is the same n at each level. Between two judged gains n[g] is constant, so that no gain
+    # between them goes further.
     gain, base, discount = _settings(measure)
     queries, k = len(unjudged.qrels), measure.cutoff or MOST_RANKS
     levels = np.unique(gain_of(np.append(unjudged.qrels.grade, unjudged.grade), gain))
@@ -215,7 +210,7 @@ def most_above(
     zero = weight == 0
     used = ~zero | (np.cumsum(zero) - np.cumsum(zero)[np.searchsorted(query, query)] < k)
     query, weight = query[used], weight[used]  # more than k without a weight change no ideal
-    nth = place(query)
+    nth = place_in_query(query)
     table = np.full((queries, int(nth.max(initial=-1)) + 2), -np.inf)
     table[:, 0] = 0.0
     table[query, nth + 1] = weight
@@ -223,14 +218,18 @@ def most_above(
     first = over[0] - under[0]
     rows = max(1, CELLS // max(1, len(levels) * weights.shape[1]))
     parts = [
-        largest_ratio(first[a : a + rows], weights[a : a + rows], above[a : a + rows], steps, ideals)
+        _largest_ratio(first[a : a + rows], weights[a : a + rows], above[a : a + rows], steps, ideals)
         for a in range(0, queries, rows)
     ]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def largest_ratio(first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64) -> Float64:
-    """The largest (first + sum of steps * weights[n]) / (sum of steps * ideals[above + n]) by query, 0 where 0 / 0."""
+def _largest_ratio(
+    first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64
+) -> Float64:
+    """Return the maximum of (first + sum of steps * weights[n]) / (sum of steps * ideals[above + n]) by
+    query; 0 for 0 / 0.
+    """
     queries, levels = above.shape
     count = np.arange(weights.shape[1])
     ideal = ideals[np.minimum(above[:, :, None] + count, len(ideals) - 1)]
@@ -250,10 +249,10 @@ def largest_ratio(first: Float64, weights: Float64, above: Int64, steps: Float64
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Pairs (better, worse by score) whose order of nDCG judgments of the unjudged documents may reverse.
+    """Return {(better, worse by score): power} of the pairs whose order by nDCG can reverse; raises as
+    `score_bounds`.
 
-    The value says whether the difference is as large as the default test detects on these queries, with a power of
-    80%. Exact: some judging reverses the order, or none does. Raises as `score_bounds`.
+    The value is True if the default test detects the difference on these queries with a power of 80%.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

@@ -1,10 +1,11 @@
-"""From scores to rows, the tables that show them, and the notes that stand beside them."""
+"""Rows of results from scores, the tables that show them, and the notes beside them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.rounding import between, count, counted, one_or_more, score, share
+from weir.core.rounding import between, count, counted, one_or_more, percent, score
 from weir.core.scores import (
     GROUP_NOTES,
     GROUP_TABLES,
@@ -30,8 +31,8 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, best_of, direction, parse_measure, within_unit
-from weir.stats.resampling import fewest, intervals, mean_bounds, or_nan
+from weir.measures.measure import Measure, best_of, direction, is_never, parse_measure, within_unit
+from weir.stats.resampling import LEVEL, fewest, intervals, mean_bounds, or_nan, share_below
 
 if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
@@ -40,23 +41,28 @@ if TYPE_CHECKING:
 _EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
-"""Judged@10 from which nothing is said."""
+"""Judged@10 from which there is no note."""
+FEW_JUDGED, MANY_TIMES = 0.01, 10
+"""Judged rate below which a system is noted as a stranger to the pool, if another's is so many times as high."""
+TIES_MATTER = 0.01
+"""Least change of a mean by the order of ties that is noted of a results folder."""
 APART = 0.05
-"""Difference of two judged rates from which both are named."""
+"""Both judged rates are named if they differ by this much."""
 FAR_DEEPER = 2
-"""Times as many documents from which rankings of two systems are of another depth."""
+"""Ratio of the depths of two systems' rankings from which a note warns."""
 LISTED_CELLS = 3
+SELF_MATCHES = 0.5
+"""Share of rankings that begin with their own query from which a note says so."""
 CUT_QUERIES, CUT_SHARE = 5, 0.9
-"""Answered queries, and the share of them with equally many documents, from which rankings count as cut there."""
+"""Rankings count as cut if at least so many queries, and this share of them, have equally many documents."""
 
 
-def score_notes(scores: Scores) -> tuple[Note, ...]:
-    """Notes on unanswered and unjudged queries, ties, judged documents, grades and conventions."""
+def _score_notes(scores: Scores) -> tuple[Note, ...]:
     return tuple(system_notes({"": scores}))
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """The same of several systems: what holds for one of them with its name, what holds for all once."""
+    """Return the notes on several systems: shared ones once, others with the system's name."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     notes, conventions, rates = list[Note](), list[Note](), dict[str, float]()
@@ -71,20 +77,38 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
             rate = _rate_of_answers(one.judged_at_10, len(one.answered), answered, one.conventions)
             rates[name if several else ""] = rate
         if one.conventions != "default":
-            conventions += map(Note, parse_conventions(one.conventions).sentences())
+            said = () if one.answered.all() else ("missing=",)  # by the note on unanswered queries
+            sentences = parse_conventions(one.conventions).sentences()
+            conventions += [Note(sentence) for sentence in sentences if not sentence.startswith(said)]
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     deep = [] if first is None else depth_notes(depths, first.measures)
-    return list(dict.fromkeys([*notes, *deep, *judged_notes(rates), *shared, *conventions]))
+    partial = any(not one.answered.all() for one in scores.values())
+    judged = _judged_notes(rates, answered_alone=partial)
+    return list(dict.fromkeys([*notes, *_disjoint_notes(scores), *deep, *judged, *shared, *conventions]))
+
+
+def _disjoint_notes(scores: Mapping[str, Scores]) -> list[Note]:
+    partly = {name: one for name, one in scores.items() if not one.answered.all()}
+    apart = []
+    for (name, one), (other_name, other) in combinations(partly.items(), 2):
+        code = other.queries.codes(one.queries.strings)
+        if not (one.answered & (code >= 0) & other.answered[code]).any():
+            apart.append(f"{name} and {other_name}")
+    if not apart:
+        return []
+    more = f", and {len(apart) - 1} more pairs" if len(apart) > 1 else ""
+    what = f"{apart[0]}{more} answer no query in common: what tells them apart is which queries they answer"
+    return [Note(what, "; ".join(apart[1:]))]
 
 
 def row_notes(rows: Iterable[Row]) -> list[Note]:
-    """Notes on the rows of a grid: queries that were not answered, and documents that nobody judged."""
+    """Return notes on the rows of a grid: unanswered queries and unjudged documents."""
     rows = [row for row in rows if not row.group and row.groups is None]
     unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
     notes = []
     if worst:
-        cells = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.system} on {r.dataset})" for r in worst]
+        cells = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.called} on {r.dataset})" for r in worst]
         more = f" and {len(cells) - LISTED_CELLS} more" if len(cells) > LISTED_CELLS else ""
         conventions = {r.conventions for r in worst}
         outcome = "leave the mean" if all("missing=answered-only" in c for c in conventions) else "score 0"
@@ -94,7 +118,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
                 ", ".join(cells[LISTED_CELLS:]),
             )
         )
-    strangers = [f"{r.system} on {r.dataset}" for r in rows if r.judged_at_10 == 0 and r.answered]
+    strangers = [f"{r.called} on {r.dataset}" for r in rows if r.judged_at_10 == 0 and r.answered]
     strangers = list(dict.fromkeys(strangers))
     if strangers:
         more = f" and {len(strangers) - LISTED_CELLS} more" if len(strangers) > LISTED_CELLS else ""
@@ -105,45 +129,58 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
             )
         )
     several = len({(r.system, r.dataset) for r in rows}) > 1
+    for row in rows:
+        if is_never(row.measure) and not math.isnan(row.mean):
+            queries = row.queries if row.counted is None else row.counted
+            note = never_note(row.measure, round(row.mean * queries), queries)
+            notes.append(note.about(f"{row.called} on {row.dataset}") if several else note)
+    notes += wide_tie_notes(rows, several)
     rates = {
-        f"{r.system} on {r.dataset}" if several else "": rate
+        f"{r.called} on {r.dataset}" if several else "": rate
         for r in rows
         if (rate := answered_rate(r)) is not None
     }
-    return [*notes, *judged_notes(rates, compared=False)]
+    partial = any(r.answered < r.queries for r in rows)
+    return [*notes, *_judged_notes(rates, compared=False, answered_alone=partial)]
 
 
 def answered_rate(row: Row) -> float | None:
-    """The share of a row's first 10 documents that are judged where something was returned, as Elastic's judge rate."""
+    """Return the judged share of the first 10 documents over answered queries, Elastic's judge rate; None if
+    unknown.
+    """
     if row.judged_at_10 is None:
         return None
     return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
 
 
 def _rate_of_answers(rate: float, queries: int, answered: int, conventions: str) -> float:
-    """The share of judged documents where something was returned, from a mean with 0 for queries without an answer.
-
-    The mean itself where the conventions leave queries out of it.
-    """
+    # Conventions on missing or empty queries leave these out of the mean already.
     of_all = "missing=" not in conventions and "empty=" not in conventions
     return rate * queries / answered if answered and of_all else rate
 
 
-def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note]:
-    """A note where fewer than 90% of the first 10 documents of a system are judged.
+def _judged_notes(
+    rates: Mapping[str, float], compared: bool = True, answered_alone: bool = False
+) -> list[Note]:
+    """Return a note if less than 90% of the first 10 documents of a system are judged.
 
-    rates: by system, "" for one; compared: whether they are of the same queries, so that rates far apart are told.
+    rates: by system, "" for a single one.
+    compared: all rates are of the same queries, so that they may be compared.
+    answered_alone: the rates leave out unanswered queries, which Judged@10 counts.
     """
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
     low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
     of = f" ({low})" if low else ""
-    few = f"as few as {share(rates[low])}" if len(rates) > 1 else share(rates[low])
+    few = f"as few as {percent(rates[low])}" if len(rates) > 1 else percent(rates[low])
     far = compared and rates[high] - rates[low] >= APART
-    apart = f", {share(rates[high])} of {high}'s" if far else ""
+    apart = f", {percent(rates[high])} of {high}'s" if far else ""
+    queries = " of answered queries" if answered_alone else ""
+    if compared and rates[low] < FEW_JUDGED and rates[high] >= MANY_TIMES * rates[low]:
+        apart += f"; {low} may be a ranking of another collection, or name documents otherwise"
     return [
         Note(
-            f"{few} of the first 10 documents are judged{of}{apart}; unjudged ones count as not relevant",
+            f"{few} of the first 10 documents{queries} are judged{of}{apart}; unjudged ones count as not relevant",
             "so scores can be too low, most for systems unlike those whose documents were judged, which can decide "
             "between two systems; condensed(nDCG@10) leaves unjudged documents out",
         )
@@ -151,7 +188,7 @@ def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
-    """Notes on grades with fractions, on what reads like scores, and on where judgments come from."""
+    """Return notes on fractional grades, grades that look like scores, and the origin of judgments."""
     notes = []
     between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
     for measure in measures if between else ():
@@ -166,13 +203,15 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
     if isinstance(qrels, Qrels):
         notes += exchange_notes(qrels)
     if isinstance(qrels, Qrels) and qrels.origin is not None:
-        above = qrels.origin.summary(qrels.grade > 0)
-        notes.append(Note(f"judgments by origin: {qrels.origin.summary()}; above 0: {above or 'none'}"))
+        above = qrels.origin.counts_in_words(qrels.grade > 0)
+        notes.append(
+            Note(f"judgments by origin: {qrels.origin.counts_in_words()}; above 0: {above or 'none'}")
+        )
     return notes
 
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
-    """A note on judgments that read like the scores of a run, if they do."""
+    """Return a note if the judgments look like the scores of a run."""
     if not qrels.fractional:
         return []
     query = qrels.query_of_row()
@@ -191,9 +230,10 @@ def scored(
     conventions: Conventions,
     gate: GatedLabels | None = None,
 ) -> Scores:
-    """The scores of a ranking with what was seen while scoring.
+    """Return the scores of a ranking, with notes.
 
-    join: joins the ranking with judgments by conventions; gate: where a model's labels are among the judgments.
+    join: joins the ranking with judgments by conventions.
+    gate: given if a model's labels are among the judgments.
     """
     judged = join(judgments, conventions)
     scores = scores_of(judged, measures, conventions)
@@ -205,20 +245,17 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """A sentence on judgments of which some are a model's by their origin; None if there are none.
-
-    Its share of places is unknown; the sentence has the share of the judgments.
-    """
+    """Return a warning that some judgments are a model's by their origin; None if there are none."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
     if not rows.any():
         return None
     above = qrels.grade > 0
-    among = f" ({share(float(rows[above].mean()))} of those above 0)" if above.any() else ""
+    among = f" ({percent(float(rows[above].mean()))} of those above 0)" if above.any() else ""
     return LabelUse(
-        f"{share(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give people's "
-        "as the judgments and these by --model-labels",
+        f"{percent(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give "
+        "people's as the judgments and these by `labels`",
         False,
     )
 
@@ -229,10 +266,10 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """The scores with remarks on grades, names of measures, rankings without judged documents, cut-offs that none
-    reaches, and means that are others where scores compare as floats.
+    """Return the scores with remarks on grades, measure names, unjudged rankings, unreached cut-offs and
+    float ties.
 
-    judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin.
+    qrels: None if all grades are whole and of unknown origin.
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
     remarks += [
@@ -245,12 +282,21 @@ def noted(
         remarks.append(
             Note("no document that was returned is judged; both files may write identifiers otherwise")
         )
+    rankings = len(retrieved) + judged.ignored
+    if judged.own_first > 1 and judged.own_first >= SELF_MATCHES * rankings:
+        remarks.append(
+            Note(
+                f"{judged.own_first:,} of {rankings:,} rankings begin with the query itself; `self_matches='drop'` "
+                "leaves it out",
+                "a document with the identifier of the query counts like any other; BEIR leaves it out",
+            )
+        )
     empty = int(np.count_nonzero(judged.above_zero() == 0))
     if empty and "empty=left-out" not in scores.conventions:
         remarks.append(
             Note(
                 f"{empty:,} of {len(judged):,} judged queries have no relevant document and score 0",
-                "empty=left-out leaves them out",
+                "`empty='left-out'` leaves them out",
             )
         )
     k, tied_there = judged.cut_in_ties()
@@ -266,7 +312,7 @@ def noted(
             remarks += [
                 Note(
                     f"{measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
-                    "(--ties trec9)"
+                    "(ties=trec9)"
                 )
                 for measure, here, there in means
                 if score(float(here)) != score(float(there))
@@ -275,24 +321,25 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Whether a measure depends on which documents of equal score are among the first k alone."""
+    """Return True if the measure depends on the documents that are tied at rank k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
-    """The note on rankings cut at k within equal scores, with the remedy.
+    """Return the note on rankings cut at k within equal scores, with the remedy.
 
-    known: whether equal scores are known to follow; searched: whether these were searched and are scored too.
+    known: equal scores are known to follow.
+    searched: these were searched and are scored, too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
         return Note(f"{where}, and so are others beyond it, which were searched now")
     follow = "and others beyond it are not seen" if known else "and others beyond it may have been cut"
-    return Note(f"{where}, {follow}; search deeper, as with -k {2 * k}")
+    return Note(f"{where}, {follow}; search deeper, such as to rank {2 * k:,}")
 
 
 def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
-    """A note on measures whose cut-off no ranking reaches, if there are any; depth: documents of the longest."""
+    """Return a note on measures whose cut-off exceeds `depth`, the length of the longest ranking."""
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
     what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
@@ -300,14 +347,14 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 
 
 def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note]:
-    """A note on measures of whole rankings where those of one system are much longer than another's.
+    """Return a note on uncut measures if one system's rankings are much longer than another's.
 
-    depths: documents of the longest ranking, by system.
+    depths: {system: length of its longest ranking}.
     """
     by_depth = sorted(depths, key=depths.__getitem__)
     if not depths or depths[by_depth[-1]] < FAR_DEEPER * depths[by_depth[0]]:
         return []
-    uncut = [name for name in measures if direction(name) and parsed_cutoff(name) is None]
+    uncut = [name for name in measures if direction(name) and _parsed_cutoff(name) is None]
     if not uncut:
         return []
     sides = " and ".join(
@@ -316,8 +363,7 @@ def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note
     return [Note(f"{', '.join(uncut)}: looks at whole rankings, which hold at most {sides}")]
 
 
-def parsed_cutoff(name: str) -> int | None:
-    """The cut-off of the measure of a name, 0 for a name that is none of a measure here."""
+def _parsed_cutoff(name: str) -> int | None:
     try:
         return parse_measure(name).cutoff
     except WeirError:
@@ -325,13 +371,13 @@ def parsed_cutoff(name: str) -> int | None:
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
-    """A note on judged queries that are not answered, and what they are worth by the conventions."""
-    outcome = "leave the mean" if "missing=answered-only" in conventions else "score 0"
+    """Return a note on unanswered queries and how the conventions score them."""
+    left_out = "missing=answered-only"
+    outcome = f"leave the mean ({left_out})" if left_out in conventions else "score 0"
     return Note(f"{missing:,} of {queries:,} judged queries are not answered and {outcome}")
 
 
 def _own_notes(scores: Scores) -> list[Note]:
-    """What became of queries without an answer or without judgments, and what the order of ties could change."""
     notes, missing = [], int(np.count_nonzero(~scores.answered))
     if missing:
         notes.append(unanswered_note(missing, len(scores.answered), scores.conventions))
@@ -340,26 +386,77 @@ def _own_notes(scores: Scores) -> list[Note]:
         queries = counted(scores.ignored, "query", "queries")
         notes.append(Note(f"{queries} of the run {have} ignored"))
     if scores.tied:
-        notes.append(Note(f"{share(scores.tied)} of the documents returned share their score with another"))
-    movable = scores.movable()
-    ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
-    for number in np.flatnonzero(movable).tolist():
-        low, high = ends[number]
-        mean = f", its mean between {score(low)} and {score(high)}"
-        notes.append(
-            Note(
-                f"{scores.measures[number]}: {'up to ' if math.isnan(low) else ''}{movable[number]} of "
-                f"{scores.counted()[number]} queries could score otherwise by the order of ties"
-                f"{'' if math.isnan(low) else mean}",
-                "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
+        notes.append(Note(f"{percent(scores.tied)} of the documents returned share their score with another"))
+    for measure, values in zip(scores.measures, scores.values, strict=True):
+        if is_never(measure):
+            notes.append(
+                never_note(measure, int(np.count_nonzero(values > 0)), int(np.sum(~np.isnan(values))))
             )
-        )
+    return [*notes, *(_tie_notes(result_rows(scores, "", "")) if scores.movable().any() else ())]
+
+
+def never_note(measure: str, failed: int, queries: int) -> Note:
+    """Return a note on how many queries have a value above 0 by a measure that should have none, with a bound."""
+    share = "" if not failed else f", {percent(failed / queries)}"
+    return Note(
+        f"{measure}: {failed:,} of {counted(queries, 'query', 'queries')}{share}: below "
+        f"{percent(share_below(failed, queries))} at {percent(LEVEL, 0)}",
+        "the largest share of all such queries with which so few are seen once in 20 times (Clopper and Pearson)",
+    )
+
+
+def _tie_notes(rows: Iterable[Row]) -> list[Note]:
+    notes = []
+    for row in rows:
+        if row.movable:
+            ends = _tie_ends(row)
+            mean = f", its mean between {score(ends[0])} and {score(ends[1])}" if ends else ""
+            queries = row.queries if row.counted is None else row.counted
+            notes.append(
+                Note(
+                    f"{row.measure}: {'' if ends else 'up to '}{row.movable} of {queries} queries could score "
+                    f"otherwise by the order of ties{mean}",
+                    "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
+                )
+            )
+    return notes
+
+
+def _tie_ends(row: Row) -> tuple[float, float] | None:
+    return None if row.lowest is None or row.highest is None else (row.lowest, row.highest)
+
+
+def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
+    """Return a note for each measure on the mean that the order of ties could change most, from TIES_MATTER
+    on.
+
+    named: name the row's system and dataset in the note, and count the other rows.
+    """
+    by_measure: dict[str, list[tuple[float, Row]]] = {}
+    for row in rows:
+        ends = _tie_ends(row)
+        width = math.inf if ends is None else ends[1] - ends[0]
+        if row.movable and width >= TIES_MATTER:
+            by_measure.setdefault(row.measure, []).append((width, row))
+    notes = []
+    for moved in by_measure.values():
+        most = max(moved, key=lambda one: one[0])[1]
+        (note,) = _tie_notes([most])
+        if not named:
+            notes.append(note)
+            continue
+        more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+        notes.append(replace(note, text=f"{note.text} ({most.called} on {most.dataset}{more})"))
     return notes
 
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """One row for each measure: the mean over all queries that count and its 95% interval."""
+    """Return a row for each measure: the mean over all queries that count and its 95% interval.
+
+    scores: as `weir.evaluate` returns them.
+    dataset, system: the names in the rows.
+    """
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
@@ -382,12 +479,13 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
-    """The row of a group of datasets: the unweighted mean of the members' means.
+    """Return the row of a group of datasets: the unweighted mean of the members' means.
 
-    members: one row for each member, of one system and measure; values: each member's per-query values
-    in the order of Ids.tie_ranks, as `intervals` takes them; geometric: whether these are logarithms. The
-    interval is over queries within each member; the order of the members changes nothing. Raises BadValue for
-    no members or another number of values.
+    members: one row for each member, of one system and measure.
+    values: each member's values by query in id order.
+    geometric: values are logarithms.
+
+    The interval resamples queries within members. Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):
         raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")
@@ -398,17 +496,16 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     first = members[0]
     mean = math.fsum(m.mean for m in members) / len(members)
     queries, answered = sum(m.queries for m in members), sum(m.answered for m in members)
-    row = Row(name, first.system, first.measure, mean, low, high, queries, answered)
+    row = Row(name, first.system, first.measure, mean, low, high, queries, answered, title=first.title)
     rates = [m.judged_at_10 for m in members if m.judged_at_10 is not None]
     return replace(row, judged_at_10=math.fsum(rates) / len(rates)) if len(rates) == len(members) else row
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Rows of each group, then of the macro mean, then of all queries, each with its 95% interval.
+    """Return rows of each group, of the macro mean, and of all queries, each with its 95% interval.
 
-    The macro mean is the unweighted mean of the groups' means, and its interval is over queries within each group; a
-    group where a measure is undefined throughout is left out of it. The mean over all queries counts those without a
-    group too.
+    The macro mean leaves out groups in which the measure is undefined; its interval resamples queries within
+    groups.
     """
     parts = {label: result_rows(part, dataset, system) for label, part in grouped.items()}
     whole = result_rows(grouped.whole, dataset, system)
@@ -430,16 +527,14 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
 
 JUDGED = "Judged@10"
 BEST = "* the best of its dataset"
-"""What the star behind a mean says; it is no verdict."""
+"""Explains the star after a mean, which is no verdict."""
 
 
 def long_table(rows: Sequence[Row]) -> Table:
-    """A line for each dataset, system and group of queries, a column for each measure.
+    """Return a table with a row for each dataset, system and group, and a column for each measure.
 
-    Each value is a mean with its 95% interval, and with ties=bounds the means of the worst and the best
-    order of ties, * behind the best of several systems; then follow, where a model's labels count, the means by
-    people's alone and the model's share of the judged places among the first 10, then Judged@10, where it is no
-    measure of the rows already, and how many of the judged queries were answered.
+    Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
+    marks the best of several systems.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
     means: dict[tuple[str, str, str], list[float]] = {}
@@ -459,9 +554,9 @@ def long_table(rows: Sequence[Row]) -> Table:
     if "group" not in filled:
         keys = ["dataset", "system"]
     lines = []
-    for (dataset, system, group), line in by_line.items():
+    for (dataset, _, group), line in by_line.items():
         first = next(iter(line.values()))
-        names = {"dataset": dataset, "system": first.title or system, "group": group or "all queries"}
+        names = {"dataset": dataset, "system": first.called, "group": group or "all queries"}
         cells = [Cell(names[key]) for key in keys]
         for measure in measures:
             if measure not in line:
@@ -478,7 +573,7 @@ def long_table(rows: Sequence[Row]) -> Table:
             mean = line[measure].people if measure in line else None
             cells.append(Cell("-" if mean is None else score(mean)))
         if people:
-            cells.append(Cell("-" if first.model_share is None else share(first.model_share)))
+            cells.append(Cell("-" if first.model_share is None else percent(first.model_share)))
         if judged:
             cells.append(Cell("-" if first.judged_at_10 is None else score(first.judged_at_10)))
         lines.append((*cells, Cell(f"{first.answered}/{first.queries}")))
@@ -488,12 +583,11 @@ def long_table(rows: Sequence[Row]) -> Table:
     header += [*[JUDGED] * judged, "answered"]
     starred = any(cell.best for cells in lines for cell in cells)
     star = f"{BEST}; weir compare tells which differences are more than chance"
-    notes = (*((star,) if starred else ()), *interval_notes(rows), *label_notes(rows))
+    notes = (*((star,) if starred else ()), *_interval_notes(rows), *label_notes(rows))
     return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
 
 
-def interval_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Say why rows have no interval, in one sentence for all; () where each has one."""
+def _interval_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     reasons = dict.fromkeys(_lacking(row) for row in rows if math.isnan(row.low) and not math.isnan(row.mean))
     return (f"no interval: {' or '.join(reasons)}",) if reasons else ()
 
@@ -505,7 +599,7 @@ def _lacking(row: Row) -> str:
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """What has to be said of a model's labels, once for all rows of which it is so."""
+    """Return the sentences on a model's labels, each once."""
     labels, datasets = dict[tuple[str, str], None](), set[str]()
     for row in rows:
         datasets.add(row.dataset)
@@ -517,7 +611,7 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Whether Judged@10 is known and stands beside the measures, as it is none of them."""
+    """Return True if Judged@10 is known and not yet a measure of the rows."""
     rated = False
     for row in rows:
         if row.measure == JUDGED:
@@ -526,26 +620,23 @@ def shows_judged(rows: Sequence[Row]) -> bool:
     return rated
 
 
-def score_tables(scores: Scores) -> tuple[Table, ...]:
-    """A line for each measure: mean, 95% interval over queries, and over how many."""
+def _score_tables(scores: Scores) -> tuple[Table, ...]:
     rows, lines = result_rows(scores, "", ""), list[list[str]]()
     by_people = any(row.people is not None for row in rows)
     for row, queries in zip(rows, scores.counted().tolist(), strict=True):
-        ends = "-" if math.isnan(row.low) else f"{score(row.low)} to {score(row.high)}"
+        ends = "-" if math.isnan(row.low) else f"[{score(row.low)}, {score(row.high)}]"
         lines.append([row.measure, score(row.mean), ends, count(queries)])
         if by_people:
             lines[-1].append("-" if row.people is None else score(row.people))
     header = ["measure", "mean", "95% interval", "queries", *["by people"] * by_people]
-    return (table_of([header, *lines], right=None, notes=(*interval_notes(rows), *label_notes(rows))),)
+    return (table_of([header, *lines], right=None, notes=(*_interval_notes(rows), *label_notes(rows))),)
 
 
-def group_tables(grouped: GroupedScores) -> tuple[Table, ...]:
-    """A line for each group, the macro mean and all queries, a column for each measure."""
+def _group_tables(grouped: GroupedScores) -> tuple[Table, ...]:
     return (long_table(rows_by_group(grouped, "", "")),)
 
 
-def group_notes(grouped: GroupedScores) -> tuple[Note, ...]:
-    """Notes on groups that are too small for an interval, and on queries without a group."""
+def _group_notes(grouped: GroupedScores) -> tuple[Note, ...]:
     small, notes = [label for label, part in grouped.items() if len(part.queries) < fewest()], list[Note]()
     if small:
         names = ", ".join(small[:5]) + (", ..." if len(small) > 5 else "")
@@ -561,7 +652,7 @@ def group_notes(grouped: GroupedScores) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-SCORE_TABLES.register(score_tables)
-SCORE_NOTES.register(score_notes)
-GROUP_TABLES.register(group_tables)
-GROUP_NOTES.register(group_notes)
+SCORE_TABLES.register(_score_tables)
+SCORE_NOTES.register(_score_notes)
+GROUP_TABLES.register(_group_tables)
+GROUP_NOTES.register(_group_notes)

@@ -1,4 +1,4 @@
-"""Tests of whether two systems differ, and corrections for many of them."""
+"""Paired tests of differences between systems, and corrections for several tests."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
 from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_tail, student_tail
-from weir.stats.resampling import BLOCK_CELLS, SEED
+from weir.stats.resampling import BLOCK_CELLS, Draws
 
 _NEAR_ZERO = 1e-9
 
 Correction: TypeAlias = Callable[[Float64], Float64]
-"""From p-values in ascending order to adjusted ones in the same order, not yet monotone or cut at 1."""
+"""Maps ascending p-values to adjusted ones in the same order, before they are made monotone and cut at 1."""
 
 CORRECTIONS: Registry[Correction] = Registry("correction")
 
 
 def adjusted(p: Float64, correct: str = "holm") -> Float64:
-    """Adjusted p-values, float64 of the same shape; compare them with the level you would use for one test.
+    """Return the adjusted p-values in the order given; NaN stays NaN and does not count as a test.
 
-    NaN stands for what is not tested, such as a baseline against itself: it stays NaN and does not count.
     Raises BadValue for p-values outside 0..1, UnknownName for another correction.
     """
     correction = CORRECTIONS.get(correct)
@@ -46,10 +45,9 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """The level that a p-value has to stay below to be found among so many tests, where so many others are found.
+    """Return the level that a p-value must stay below, if `others` of `tests` are found and the rest are not.
 
-    Those others count as certain and the rest as not found, so that 0 others give the strictest level: alpha / tests
-    by Bonferroni and Holm, alpha / (tests - others) by Holm where others are found.
+    By Holm alpha / (tests - others), by Bonferroni alpha / tests.
     """
     p = np.concatenate([np.zeros(others), [_NEAR_ZERO], np.ones(tests - others - 1)])
     return alpha * _NEAR_ZERO / float(adjusted(p, correct)[others])
@@ -57,29 +55,29 @@ def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
 
 @CORRECTIONS.register("none")
 def none(ascending: Float64) -> Float64:
-    """No correction: each test on its own."""
+    """Return the p-values unchanged: each test on its own."""
     return ascending
 
 
 @CORRECTIONS.register("bonferroni")
 def bonferroni(ascending: Float64) -> Float64:
-    """Bonferroni: each p-value times their number; bounds the chance of any false finding. Source: Dunn 1961."""
+    """Return each p-value times their number; bounds the family-wise error rate."""
+    # Dunn 1961.
     return ascending * len(ascending)
 
 
 @CORRECTIONS.register("holm")
 def holm(ascending: Float64) -> Float64:
-    """Holm: the smallest p-value times their number, the next times one fewer, and so on, never descending.
-
-    Bounds the chance of any false finding, as Bonferroni does, and finds at least as much. Source: Holm 1979.
-    """
+    """Return Holm's step-down p-values; bounds the family-wise error rate and finds at least as much as Bonferroni."""
+    # Holm 1979.
     m = len(ascending)
     return np.maximum.accumulate(ascending * (m - np.arange(m)))
 
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Benjamini and Hochberg: bounds the share of false findings among the findings. Source: 1995."""
+    """Return Benjamini and Hochberg's p-values; bounds the false discovery rate."""
+    # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
 
@@ -87,24 +85,10 @@ def benjamini_hochberg(ascending: Float64) -> Float64:
 # Tests by name.
 
 TEST = "permutation"
-"""The test that is made unless another is named."""
-
-DRAWS = 100_000
+"""The default test."""
 
 Pairs: TypeAlias = NDArray[np.int64]
-"""Numbers of two systems in each row, int64[P, 2]; the difference is the first minus the second."""
-
-
-@dataclass(frozen=True)
-class Draws:
-    """How often a test draws, and from which seed; part of every result that comes from drawing."""
-
-    count: int = DRAWS
-    seed: int = SEED
-
-    def generator(self) -> np.random.Generator:
-        """The generator of these draws, from its beginning."""
-        return np.random.default_rng(self.seed)
+"""int64[pairs, 2]: numbers of two systems; the difference is the first minus the second."""
 
 
 Function: TypeAlias = Callable[[Float64, Pairs, Draws], Float64]
@@ -116,36 +100,33 @@ def _no_bound(units: int, systems: int, draws: Draws) -> float:
 
 @dataclass(frozen=True)
 class Detection:
-    """How a test decides on many rows of differences at once, float64[R, n], as simulations of its power need it.
+    """A test's decisions on many rows of differences at once, float64[rows, n], for simulations of its power."""
 
-    p: the p-value of each row, for few columns; rejects: whether each row has a p-value below a level, for some more;
-    None where the rows are found that the paired t-test finds. For many columns it finds what the t-test finds.
-    """
-
+    # Without them, and for many columns, the rows count as found that the paired t-test finds.
     p: Callable[[Float64], Float64] | None = None
+    """p-value of each row, for few columns."""
     rejects: Callable[[Float64, float], NDArray[np.bool_]] | None = None
+    """True for rows with a p-value below a level, for somewhat more columns."""
 
 
 @dataclass(frozen=True)
 class Significance:
-    """A test of many pairs at once.
-
-    function: takes the values of the systems, float64[K, Q], the pairs and the draws, and gives the two-sided
-    p-value of each pair; drawn: whether it draws; familywise: whether its p-values hold for all pairs together;
-    smallest: no p-value is below this, by the number of queries or datasets, that of systems, and the draws;
-    detection: None for a test of which no smallest mean difference can be said that it finds.
-    """
+    """A significance test of many pairs of systems, corrected together."""
 
     name: str
     function: Function
+    """Maps values float64[systems, queries], pairs and draws to two-sided p-values float64[pairs]."""
     drawn: bool
     familywise: bool
+    """True if the p-values hold for all pairs together and need no correction."""
     smallest: Callable[[int, int, Draws], float] = _no_bound
+    """Lower bound of the p-values for (queries or datasets, systems, draws)."""
     detection: Detection | None = None
+    """None if no minimum detectable effect is known for the test."""
 
     @property
     def summary(self) -> str:
-        """The first sentence of its documentation."""
+        """First line of the test's docstring."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
 
@@ -160,7 +141,7 @@ def significance(
     smallest: Callable[[int, int, Draws], float] = _no_bound,
     detection: Detection | None = None,
 ) -> Callable[[Function], Function]:
-    """Register the decorated function as a test of differences between systems; arguments as in `Significance`."""
+    """Return a decorator that registers a function as a test; arguments as the fields of `Significance`."""
 
     def register(function: Function) -> Function:
         TESTS.add(name, Significance(name, function, drawn, familywise, smallest, detection))
@@ -170,11 +151,13 @@ def significance(
 
 
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
-    """Two-sided p-values of the differences between systems, float64[P].
+    """Return two-sided p-values of the differences between systems, float64[pairs].
 
-    values: float64[K, Q], a row for each system and a column for each query, without NaN; pairs: which rows to
-    compare, by default each with each later one. Raises BadValue for fewer than two systems or two queries,
-    for values that are not numbers and for fewer than one draw, UnknownName for another test.
+    values: float64[systems, queries] without NaN.
+    pairs: default: all pairs.
+
+    Raises BadValue for fewer than two systems or queries, values that are not finite and fewer than one draw,
+    UnknownName for another test.
     """
     function = TESTS.get(test).function
     draws = draws or Draws()
@@ -191,7 +174,7 @@ def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draw
 
 
 def all_pairs(systems: int) -> Pairs:
-    """Each system with each later one, int64[P, 2]."""
+    """Return all pairs (i, j) with i < j, int64[pairs, 2]."""
     return np.stack(np.triu_indices(systems, 1), axis=1).astype(np.int64)
 
 
@@ -199,16 +182,16 @@ def all_pairs(systems: int) -> Pairs:
 
 EXACT_DIFFERENCES = 50
 ROUNDING = 1e-12
-"""The deviation of equal differences, at most, in parts of their mean."""
+"""Deviations of at most this share of the mean count as 0."""
 
 
 @significance("t", detection=Detection())
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired t-test: is the mean difference zero?
 
-    The p-value is 1 where all differences are zero. Closest to its nominal level of all tests on retrieval
-    data, with the permutation test. Source: Student 1908; Urbano, Lima and Hanjalic 2019.
+    Like the permutation test it keeps its nominal level best on retrieval data. 1 if all differences are zero.
     """
+    # Student 1908; Urbano, Lima and Hanjalic 2019.
     return _each(values, pairs, lambda d: 2 * min(t_tail(d), t_tail(-d)))
 
 
@@ -216,9 +199,9 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Wilcoxon's signed-rank test: are differences as often and as far above zero as below?
 
-    It asks about the median, so with skewed differences it finds too much, more so with more queries; kept for
-    comparison with older papers. Source: Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
+    It tests the median, so with skewed differences it finds too much, more so with more queries.
     """
+    # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
 
 
@@ -226,32 +209,38 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The sign test: are differences as often above zero as below?
 
-    Equal values are left out; the binomial distribution is exact. It asks about the median, as Wilcoxon's.
-    Source: Arbuthnott 1710; as scipy.stats.binomtest.
+    Exact; equal values are left out. It tests the median, as Wilcoxon's.
     """
+    # Arbuthnott 1710; as scipy.stats.binomtest.
     return _each(values, pairs, sign_p)
 
 
+def p_of_draws(larger: Int64, draws: int) -> Float64:
+    """Return p-values if `larger` of so many random draws reach the observed difference, which counts as a draw too."""
+    # Phipson and Smyth 2010.
+    return (larger + 1) / (draws + 1)
+
+
 def exact_mean(values: Float64) -> float:
-    """The mean by a sum that is rounded once, so that the order of the values changes nothing."""
+    """Return the mean from a sum rounded once, so that the order of values does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
 def defined_mean(values: Float64) -> float:
-    """The mean of those that are not NaN, by a sum that is rounded once; NaN where none is."""
+    """Return the `exact_mean` of the values that are not NaN; NaN if there is none."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 
 
 def deviation_of(differences: Float64) -> float:
-    """The standard deviation of differences, 0 where they are all equal but for rounding."""
+    """Return the standard deviation of differences (n - 1), 0 if they are equal but for rounding."""
     mean = exact_mean(differences)
     deviation = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (len(differences) - 1))
     return 0.0 if deviation <= ROUNDING * abs(mean) else deviation
 
 
 def t_statistic(differences: Float64) -> float:
-    """The mean difference in units of its standard error; 0 where all differences are zero."""
+    """Return the mean difference in standard errors; 0 if all are zero, infinite if all are equal otherwise."""
     deviation, mean = deviation_of(differences), exact_mean(differences)
     if deviation == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
@@ -259,19 +248,16 @@ def t_statistic(differences: Float64) -> float:
 
 
 def t_tail(differences: Float64) -> float:
-    """The p-value of the one-sided paired t-test that the true mean difference is not above zero.
-
-    Of differences that are all equal, whose deviation is not known, it is the chance that so many signs are alike.
-    """
+    """Return the one-sided p-value of the paired t-test that the true mean difference is not above zero."""
     t = t_statistic(differences)
+    # Equal differences have no known deviation: the probability that all signs are alike.
     return 0.5 ** len(differences) if t == math.inf else student_tail(t, len(differences) - 1)
 
 
 def wilcoxon_p(differences: Float64) -> float:
-    """Two-sided p-value of Wilcoxon's test of one row of differences.
+    """Return the two-sided p-value of Wilcoxon's test of one row of differences, zeros left out.
 
-    Zeros are left out. Exact for fewer than 50 differences of distinct sizes; otherwise normal, corrected for
-    ties and continuity. Sizes are tied where they are equal as doubles, as R and SciPy have it.
+    Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and continuity.
     """
     nonzero = differences[differences != 0]
     n = len(nonzero)
@@ -296,7 +282,7 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Two-sided p-value of the sign test of one row of differences; those within ±tie are left out."""
+    """Return the two-sided p-value of the sign test of one row of differences, without those within ±tie."""
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
 
@@ -312,7 +298,7 @@ _ROUNDING = 1e-11
 
 
 def _smallest(units: int, systems: int, draws: Draws) -> float:
-    """The chance that deals give all values of one system to one, and all of another to one other."""
+    # The probability that deals give all values of one system to one, and all of another to one other.
     return max((systems * (systems - 1.0)) ** (1 - units), 1 / (draws.count + 1))
 
 
@@ -320,28 +306,26 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Randomised Tukey HSD: is a difference larger than the largest one among exchangeable systems?
 
-    The values of each query are dealt to the systems at random; the p-value of a pair is (b + 1) / (B + 1) for b
-    of B deals in which the range of the means reaches the pair's difference. It holds for all pairs together,
-    under the hypothesis that all systems are equal: one system far from the rest widens the range for every
-    pair, and then Holm's correction of another test finds more. Source: Carterette 2012.
+    Holds for all pairs together if all systems are equal: one system far from the rest widens the range for every
+    pair, and then another test with Holm's correction finds more.
     """
+    # Carterette 2012.
     means = values.mean(axis=1)
     observed = np.abs(means[pairs[:, 0]] - means[pairs[:, 1]])
     tolerance = _ROUNDING * float(np.abs(means).max())
+    # The values of each query are dealt to the systems at random.
     drawn = np.sort(np.concatenate(list(ranges(values, draws))))
     larger = len(drawn) - np.searchsorted(drawn, observed - tolerance)
-    p: Float64 = (larger + 1) / (draws.count + 1)
-    return p
+    return p_of_draws(larger, draws.count)
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Largest minus smallest mean in each deal, in blocks.
-
-    A deal shuffles the values of each query and then turns them by a random number of places; every shuffle of a
-    block meets every turn of it. Each deal alone is uniform over all ways to deal. Deals of different shuffles are
-    independent; those that share one, at most 32 or a tenth of the queries, have uncorrelated means. To turn values is
-    to multiply their Fourier coefficients by roots of unity, so the sums over queries are products of matrices.
-    """
+    """Yield the largest minus the smallest mean of each permutation, in blocks."""
+    # A deal shuffles the values of each query, then rotates them by a random number of places; every shuffle of
+    # a block meets every rotation of it. Each deal is uniform over all ways to deal. Deals of different
+    # shuffles are independent; those that share one (at most 32 or a tenth of the queries) have uncorrelated
+    # means. A rotation multiplies Fourier coefficients by roots of unity, so sums over queries are matrix
+    # products.
     systems, queries = values.shape
     first, second = draws.generator().spawn(2)
     centred = np.ascontiguousarray((values - values.mean(axis=0)).T)

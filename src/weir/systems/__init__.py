@@ -1,8 +1,10 @@
-"""Systems: from a corpus and queries to a run. The names stand in `__init__.pyi`; each is imported when it is used.
+"""Systems: from a corpus and queries to a run. `__init__.pyi` lists the names; each is imported when it is
+used.
 
-Every name of a system or re-ranker in a text, as dense in `dense("minilm")`, is an attribute too.
+Every name of a system or re-ranker in an expression, as dense in `dense("minilm")`, is an attribute too.
 """
 
+from weir.errors import UnknownAttribute
 from weir.lazy_names import lazy_names
 
 _named, __dir__ = lazy_names(__name__)
@@ -11,15 +13,14 @@ _named, __dir__ = lazy_names(__name__)
 def __getattr__(name: str) -> object:
     import importlib.util
 
-    try:
+    if name == "__all__" or name in __dir__():
         return _named(name)
-    except AttributeError:
-        # `from weir.systems import lexical` asks for the attribute before it imports the module.
-        if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}"):
-            raise
+    # `from weir.systems import lexical` asks for the attribute before it imports the module.
+    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     from weir.systems.protocol import RERANKERS, SYSTEMS
 
     for registry in (SYSTEMS, RERANKERS):
         if name in registry.names():
             return registry.get(name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    raise UnknownAttribute(__name__, name, {*__dir__(), *SYSTEMS.names(), *RERANKERS.names()})

@@ -1,5 +1,10 @@
 from typing import TYPE_CHECKING
 
+from weir.plugins.encoders.expansions import DeepCT as DeepCT
+from weir.plugins.encoders.expansions import Doc2Query as Doc2Query
+from weir.plugins.encoders.late_interaction import ColBERT as ColBERT
+from weir.plugins.encoders.learned_sparse import Sparse as Sparse
+from weir.plugins.encoders.t5 import monot5 as monot5
 from weir.systems.compose import Filtered as Filtered
 from weir.systems.compose import Pipeline as Pipeline
 from weir.systems.compose import as_reranker as as_reranker
@@ -22,14 +27,10 @@ from weir.systems.fused import logisr as logisr
 from weir.systems.fused import rbc as rbc
 from weir.systems.fused import rrf as rrf
 from weir.systems.fused import wsum as wsum
-from weir.systems.late_interaction import ColBERT as ColBERT
-from weir.systems.learned_sparse import Sparse as Sparse
 from weir.systems.lexical.bm25 import BM25 as BM25
 from weir.systems.lexical.bm25 import BM25F as BM25F
 from weir.systems.lexical.bm25 import PRESETS as PRESETS
 from weir.systems.lexical.bm25 import BM25Preset as BM25Preset
-from weir.systems.lexical.expansions import DeepCT as DeepCT
-from weir.systems.lexical.expansions import Doc2Query as Doc2Query
 from weir.systems.lexical.passages import Chunked as Chunked
 from weir.systems.lexical.rm3 import RM3 as RM3
 from weir.systems.protocol import IN_MEMORY as IN_MEMORY
@@ -45,7 +46,6 @@ from weir.systems.protocol import usage as usage
 from weir.systems.rerank.scorers import PairReranker as PairReranker
 from weir.systems.rerank.scorers import Score as Score
 from weir.systems.rerank.scorers import cross as cross
-from weir.systems.rerank.scorers import monot5 as monot5
 from weir.systems.stored_run import CandidatePool as CandidatePool
 from weir.systems.stored_run import StoredRun as StoredRun
 
@@ -54,15 +54,15 @@ Cross = cross
 MonoT5 = monot5
 
 if TYPE_CHECKING:  # the names in texts, as in 'rm3(bm25)', which registries give when a program runs
+    from weir.plugins.encoders.learned_sparse import sparta as sparta
+    from weir.plugins.encoders.learned_sparse import splade as splade
+    from weir.plugins.encoders.learned_sparse import unicoil as unicoil
+    from weir.plugins.llm.rerank import llm as llm
     from weir.plugins.servers.elasticsearch import elasticsearch as elasticsearch
+    from weir.plugins.servers.endpoint import Http
     from weir.plugins.servers.postgres import postgres as postgres
-    from weir.systems.learned_sparse import sparta as sparta
-    from weir.systems.learned_sparse import splade as splade
-    from weir.systems.learned_sparse import unicoil as unicoil
+    from weir.plugins.servers.service_reranker import rerank as rerank
     from weir.systems.remote.command import Command
-    from weir.systems.remote.endpoint import Http
-    from weir.systems.rerank.llm_methods import llm as llm
-    from weir.systems.rerank.service_reranker import rerank as rerank
 
     bm25 = BM25
     bm25f = BM25F

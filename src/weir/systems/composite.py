@@ -1,4 +1,4 @@
-"""Calls of systems that others wrote, and the parts of systems made of systems."""
+"""Calls of other people's systems with checks, and the parts of composite systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from weir.core.corpus import Corpus, Queries
+from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError
@@ -37,15 +37,17 @@ from weir.systems.protocol import (
 from weir.systems.restricted import MOST_ASKED, restricted_search
 
 PLAIN = (type(None), bool, int, float, str)
-"""Settings that are no systems: asking the protocols whether a value has their methods takes some 20 microseconds."""
+"""Types of settings that are no systems, which are checked faster than protocols (20 microseconds)."""
 
 # ----------
 # Calls of systems and re-rankers, which may be anyone's: errors name them, and answers are checked.
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-    """The index that a system makes of a corpus; raises PluginError, naming it, where it fails with anything but a
-    WeirError, or makes something that cannot be searched."""
+    """Return the index of a corpus by any system.
+
+    Raises PluginError, with its name, if it fails with anything but a WeirError or returns no searcher.
+    """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
         if not isinstance(searcher, Searcher):
@@ -65,11 +67,13 @@ def rankings(
     context: Context = IN_MEMORY,
     beyond: int = 0,
 ) -> Run:
-    """The rankings of a searcher over the documents that may be ranked, checked: one for each query, in their order.
+    """Return a searcher's checked rankings of the permitted documents, for each query in order.
 
-    who: the system's name; collection: where it answers, both for messages; beyond: as in Context. Raises PluginError
-    where it fails with anything but a WeirError or answers with something else, naming system, collection and queries;
-    ServiceError and BadRanking name them too.
+    who, collection: for messages.
+    beyond: see Context.
+
+    Raises PluginError, with system, collection and queries, for other errors and answers; ServiceError and
+    BadRanking name them too.
     """
     with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
@@ -81,10 +85,10 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """The scores of a re-ranker: float64, one finite score for each candidate.
+    """Return a re-ranker's finite score of each candidate, float64.
 
-    Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
-    that are not finite; both name the re-ranker, as other errors do, see `rankings`.
+    Raises PluginError for an answer without numbers, BadRanking, with query and document, for a wrong number
+    of scores or one that is not finite.
     """
     with _named(who, "", _request_text(queries)):
         answer = scorer.scores(queries, candidates, context)
@@ -110,7 +114,6 @@ def scores(
 
 @contextmanager
 def _named(who: object, collection: str, doing: str) -> Iterator[None]:
-    """Name the system, the collection and the call in every error that the system may have caused."""
     subject = f"{who} on {collection}" if collection else str(who)
     try:
         yield
@@ -136,7 +139,6 @@ def _type_name(value: object) -> str:
 
 
 def _run_flaw(run: object, queries: Queries) -> str:
-    """Why an answer is not a run of these queries, "" where it is."""
     if not isinstance(run, Run):
         return f"answered with {_type_name(run)}; expected a weir.Run"
     if run.queries is not queries.ids and run.queries != queries.ids:
@@ -150,12 +152,12 @@ def _run_flaw(run: object, queries: Queries) -> str:
     return "" if np.isfinite(run.score).all() else "answered with scores that are not finite"
 
 
-def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -> Run:
-    """A run of what a function answered: whatever `weir.evaluate` takes for one but a path, or a list of rankings in
-    the queries' order.
+def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
+    """Return a function's answer as a run; it may have any form of `weir.evaluate` but a path, or be rankings
+    in order.
 
-    Raises BadRanking, naming the query, for a query that was not asked, a document that is unknown or stands twice, and
-    a score that is none; PluginError for something else.
+    Raises BadRanking, with the query, for an unasked query, an unknown or repeated document, and a bad score;
+    PluginError for another type.
     """
     from weir.files.frames import run_from  # the readers of files come with it
 
@@ -171,37 +173,61 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
         run = run_from(answer, name)
     except BadValue as error:
         raise PluginError(f"answered with {_type_name(answer)}: {error}") from None
+    documents = AnsweredDocuments(corpus)
     query, doc = queries.ids.codes(run.queries.strings), documents.codes(run.docs.strings)
     for number in np.flatnonzero(query < 0):
         raise BadRanking(f"answered query '{run.queries[int(number)]}', which was not asked")
-    rows, code = query[run.query_of_row()], doc[run.doc].astype(np.int32)
+    rows, code = query[run.query_of_row()], doc[run.doc]
     known_rows(rows, code, lambda row: run.docs[int(run.doc[row])], queries.ids)
-    return Run.from_columns(queries.ids, documents, rows, code, run.score, Named(name, run.ties))
+    return Run.from_columns(queries.ids, documents.ids, rows, code, run.score, Named(name, run.ties))
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredDocuments:
+    """Numbers of the documents that answers name; a collection without documents (NO_DOCUMENTS) has all of them."""
+
+    corpus: Corpus
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def codes(self, names: Iterable[str]) -> Int32:
+        """Return the number of each document in `ids`, int32[names]; -1 for one that the collection does not have."""
+        if self.corpus is not NO_DOCUMENTS:
+            return self.corpus.ids.codes(names).astype(np.int32)
+        numbers = self._numbers
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
+
+    @property
+    def ids(self) -> Ids:
+        """The documents of the collection; without documents, those named so far."""
+        return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
 UNKNOWN = ("refuse", "drop")
-"""What may become of documents that a system answers with and the collection does not have."""
+"""Ways to treat answers with documents outside the collection."""
 
 
 def check_unknown(name: str, value: object) -> None:
-    """Raise BadValue, naming the system, for a value that is no word of UNKNOWN."""
+    """Raise BadValue unless the treatment of unknown documents is one of UNKNOWN."""
     if value not in UNKNOWN:
         raise BadValue(f"{name}: unknown is {value!r}; expected 'refuse' or 'drop'")
 
 
 def described_unknown(unknown: str) -> dict[str, object]:
-    """The entry of a description: none for "refuse", which changes no ranking."""
+    """Return the entry of a description, {} for "refuse"."""
     return {} if unknown == "refuse" else {"unknown": unknown}
 
 
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """(the rows whose documents the collection has, a sentence on the others, "" where there are none).
+    """Return the rows with documents of the collection, and a sentence on the others, "" for none.
 
-    query, doc: numbers for each row, doc -1 for a document that the collection does not have; names: the identifier of
-    a row's document; unknown: one of UNKNOWN, "" where the system has no such setting; hint: what else the user may do.
-    Raises BadRanking for such documents unless they are dropped.
+    doc: document numbers, -1 for unknown ones.
+    names: returns the identifier of a row's document.
+    unknown: one of UNKNOWN, "" for a system without this setting.
+    hint: advice for the message.
+
+    Raises BadRanking for unknown documents unless they are dropped.
     """
     others = np.flatnonzero(doc < 0)
     if len(others) == 0:
@@ -231,17 +257,15 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A shelf on which each part's index has a folder of its own, or lies in memory.
-
-    at: the folder, None for memory; build: whether what is missing is built, else it raises StoreError.
-    """
+    """A Shelf with a folder, or memory, for each part's index."""
 
     at: Path | None = None
+    """None for memory."""
     build: bool = True
+    """Build missing indexes; False raises StoreError."""
     opened: dict[str, Searcher] = field(default_factory=dict)
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """The part's index, opened where a killed process left it whole, else built."""
         name = folder_name(part)
         if name in self.opened:
             return self.opened[name]
@@ -263,25 +287,21 @@ class FolderShelf:
         return searcher
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """The part's index: nothing else is kept here."""
         return self.index(part, corpus, context)
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Where a composite finds its parts: the context's shelf, else folders within its folder, else memory."""
+    """Return the context's shelf of indexes; without one, a new shelf in the context's folder or in memory."""
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """What `index` of a composite makes, of parts that are there; raises StoreError where one is missing or damaged."""
+    """Return the index of a composite system from its parts' indexes; raises StoreError if one is damaged."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """A system as it runs on a collection: with the prompts that its encoders use there, wherever they are in it.
-
-    collection: its name; instruction: for models that follow instructions, "" for none.
-    """
+    """Return a system with its encoders' prompts for a collection; `instruction` is the collection's, or ""."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -290,7 +310,7 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
 
 
 def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[object, object], bool]) -> T:
-    """A system, or a tuple of its parts, with each part changed; itself where all stay the same."""
+    """Return a system, or a tuple of parts, with each part changed; itself if none changes."""
     if isinstance(system, tuple):
         return cast(T, tuple(map(change, system)))
     if not (is_dataclass(type(system)) and isinstance(system, (Retriever, Reranker))):
@@ -303,11 +323,11 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Some systems in which one object, wherever it stands in them, has one session.
+    """Return the systems changed so that equal objects in them share a session, and so their stored results.
 
-    Each adaptation of an object without a version has its own session, so that keys differ once the object has changed.
-    Raises BadValue for two objects of one kind and name.
+    Raises BadValue for two objects of the same kind and name.
     """
+    # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     firsts: dict[tuple[type, str], Identity] = {}
     return [_with_sessions(system, firsts) for system in systems]
 
@@ -333,7 +353,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def parts_of(system: object) -> Iterator[object]:
-    """A system or re-ranker and those within its settings."""
+    """Yield a system or re-ranker, then the systems within it, at any depth."""
     yield system
     if is_dataclass(system):
         for value in (getattr(system, f.name) for f in fields(system)):
@@ -343,7 +363,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """The name of a system with the files of those within it replaced by what the files call them; "" for no such."""
+    """Return a system's name with files replaced by the names they declare, "" if none does."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):
@@ -353,26 +373,26 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """The entry of a description that says how deep parts that run elsewhere are asked; {} without such a part."""
+    """Return the entry of a description for the depth of remote parts, {} without any."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 
 
 def fields_of(system: object) -> tuple[str, ...]:
-    """The views and fields of documents that a system, or one within it, reads."""
+    """Return the views and fields that a system reads."""
     read = (part.fields_read() for part in parts_of(system) if isinstance(part, FieldReader))
     return tuple(field for some in read for field in some)
 
 
 def folder_name(part: Retriever) -> str:
-    """A name that every file system takes, the part's own and that of its settings."""
+    """Return a part's name and a hash of its settings, as a file name on every operating system."""
     text = json.dumps(part.describe(), sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=5).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9.=_]+', '-', str(part)).strip('-.')[:40] or 'part'}-{key}"
 
 
 def renumbered(run: Run, corpus: Corpus) -> Run:
-    """A run with its documents numbered as a corpus numbers them."""
+    """Return the run with documents numbered as in this corpus."""
     if run.docs is corpus.ids:
         return run
     return replace(run, docs=corpus.ids, doc=corpus.ids.codes(run.docs.strings)[run.doc])

@@ -1,4 +1,4 @@
-"""Parsing names of systems and of grids of systems: as syntax trees of bounded size, never evaluated."""
+"""Names of systems and grids, parsed as bounded syntax trees, which are never evaluated."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 @checked
 def parse_system(text: str) -> Retriever:
-    """The system that a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)` names.
+    """Return the system of a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
-    Raises UnknownName for a system or setting that does not exist; BadValue for a malformed text, a setting given
-    twice or out of range, and a text of more than MOST_CHARACTERS, MOST_LEVELS or MOST_PARTS.
+    Raises UnknownName for an unknown system or setting; BadValue for malformed text, a setting repeated or
+    out of range, and too long or deep a text.
     """
     tree = expression_tree(text)
     if any(isinstance(node, ast.Set) for node in ast.walk(tree)):
@@ -50,10 +50,7 @@ def parse_system(text: str) -> Retriever:
 
 
 def expression_tree(text: str) -> ast.expr:
-    """The syntax tree of a text that names a system or a grid of them; nothing is built.
-
-    Raises BadValue for what is no expression, and for a text of more than MOST_CHARACTERS, MOST_LEVELS or MOST_PARTS.
-    """
+    """Return the syntax tree of a system or grid; raises BadValue as `parse_system`."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -86,9 +83,16 @@ def expression_tree(text: str) -> ast.expr:
 
 @checked
 def system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
-    """A system from whatever stands for one: its text, itself, a function or an object; see `as_system`.
+    """Return a system from its text, itself, a function, an object or an encoder.
 
-    Raises what `parse_system` and `as_system` raise.
+    given: functions take (queries, k); objects have search(queries, k) and maybe index(documents). Queries
+        are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
+        [document ids, best first]}. Encoders of texts become `dense`.
+    name: its printed name, by default that of the function or the object's class.
+    version: identifies it in stage keys. Without one, results are computed again in each process.
+
+    Raises UnknownName and BadValue as `parse_system`, BadValue for anything else and a bad or registered
+    name.
     """
     if isinstance(given, str) and name is None and version is None:
         return parse_system(given)
@@ -102,7 +106,6 @@ def _system(node: ast.expr, text: str) -> Retriever:
 
 
 def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T:
-    """What a name, or a name with settings, stands for in a registry."""
     call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
         # e5-base is a difference in Python
@@ -145,7 +148,6 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
 
 
 def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) -> object:
-    """A literal, or a system inside a system."""
     if isinstance(node, ast.Name) and not {node.id, node.id.lower()}.intersection(SYSTEMS.names()):
         if node.id in RERANKERS:
             raise BadValue(f"{node.id} re-ranks what a system finds: write such as bm25 >> {node.id}(...)")
@@ -185,14 +187,12 @@ def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) ->
 
 
 def _kind(parameter: inspect.Parameter) -> str:
-    """The name of the type that a setting takes, that of its default where nothing is declared."""
     declared = parameter.annotation
     declared = type(parameter.default) if declared is parameter.empty else declared
     return str(getattr(declared, "__name__", declared)).removesuffix(" | None")
 
 
 def _refuse_model(name: str, kind: str) -> None:
-    """Raise BadValue, with what to write in the place of such a kind, where a text is the name of a model."""
     from weir.models.checkpoints import find_card
 
     card = find_card(name)
@@ -224,10 +224,9 @@ MOST_SYSTEMS = 1024  # that one text stands for
 
 
 def parse_systems(text: str) -> tuple[Retriever, ...]:
-    """The systems that a text stands for: one, or every combination of the values in braces, the last varying fastest.
+    """Return all systems of a grid, the last values in braces varying fastest.
 
-    Raises what `parse_system` raises of each, and BadValue for a value that stands twice in braces, for combinations
-    that are the same system, and for more than MOST_SYSTEMS of them.
+    Raises as `parse_system`, and BadValue for repeated values or systems and more than MOST_SYSTEMS.
     """
     names = single_names(text)
     if len(names) == 1:
@@ -245,10 +244,7 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """The texts of single systems that a text stands for, itself where it has no braces; none of them is built.
-
-    Raises BadValue as `parse_systems` does.
-    """
+    """Return the texts of a grid's systems, without building them; raises BadValue as `parse_systems`."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)
@@ -266,11 +262,13 @@ def factorial(given: Callable[..., T], settings: Mapping[str, Iterable[object]])
 def factorial(
     given: str | Callable[..., T], settings: Mapping[str, Iterable[object]] | None = None
 ) -> tuple[Retriever, ...] | tuple[T, ...]:
-    """Every combination of some values of settings, the last setting varying fastest: a factorial design.
+    """Return a factorial design: systems with every combination of settings, the last varying fastest.
 
-    given: a text with values in braces, such as 'bm25(k1={0.6, 0.9}, b={0.4, 0.75})', or what makes a system or a
-    re-ranker, such as weir.BM25, with the values of its settings by name. Raises BadValue for a setting without
-    values and for too many combinations, and what making one of them raises.
+    given: a text with values in braces, such as 'bm25(k1={0.6, 0.9}, b={0.4, 0.75})', or a function that
+        makes a system or re-ranker, such as weir.BM25.
+    settings: values of each setting, for a function.
+
+    Raises BadValue for a setting without values and too many combinations, and errors of making a system.
     """
     if isinstance(given, str):
         return parse_systems(given)
@@ -288,13 +286,11 @@ def _has_braces(node: ast.AST) -> bool:
 
 
 def _count(node: ast.AST) -> int:
-    """How many trees without braces a tree stands for."""
     inside = [_count(child) for child in ast.iter_child_nodes(node)]
     return sum(inside) if isinstance(node, ast.Set) else math.prod(inside)
 
 
 def _alternatives(node: ast.AST) -> list[ast.AST]:
-    """The trees without braces that a tree stands for, the last braces varying fastest."""
     children = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Set):
         texts = [ast.unparse(one) for one in node.elts]

@@ -1,4 +1,4 @@
-"""Fusions as systems: rrf(bm25, rm3) answers with the fused answers of its parts."""
+"""Fusions as systems: rrf(bm25, rm3) fuses the rankings of its parts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from weir.algorithms import algorithm
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.errors import BadValue
-from weir.systems.compose import as_system, shown, then
+from weir.errors import BadValue, UnknownName
+from weir.systems.compose import as_system, system_text, then
 from weir.systems.composite import folder_name, open_parts, rankings, shelf_of
 from weir.systems.fusion.fuse import Pool, fused
 from weir.systems.fusion.methods import METHODS, Fusion
 from weir.systems.protocol import (
+    ANSWERS,
     IN_MEMORY,
     SYSTEMS,
     Component,
@@ -31,21 +32,20 @@ from weir.systems.protocol import (
 )
 
 DEPTH = 1000
-"""Answers taken from each part, or k where that is more, unless a depth is named."""
+"""Default number of results taken from each part, or k if larger."""
 
 
 @dataclass(frozen=True)
 class Fused:
-    """Two or more systems whose answers are fused.
+    """Two or more systems whose rankings are fused.
 
-    fusion: the method with its settings; parts: the systems; depth: how many answers are taken from each for a query,
-    None for 1000, or k where that is more. Raises BadValue for fewer than two parts, for another number of weights
-    than parts, and for a depth below 1.
+    Raises BadValue for fewer than two parts, a wrong number of weights, and a depth below 1.
     """
 
     fusion: Fusion
     parts: tuple[Retriever, ...]
     depth: int | None = None
+    """Results taken from each part; None for the larger of 1000 and k."""
 
     def __post_init__(self) -> None:
         name = self.fusion.name
@@ -62,7 +62,7 @@ class Fused:
         self.fusion.refuse_other_than(len(self.parts))
         check_depth(name, self.depth)
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __str__(self) -> str:
@@ -70,7 +70,6 @@ class Fused:
         return called(self.fusion.name, list(self.parts), {**dict(self.fusion.settings), **depth})
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number."""
         settings: dict[str, object] = {"method": self.fusion.name, **self.fusion.all_settings()}
         settings["depth"] = f"the larger of {DEPTH} and k" if self.depth is None else self.depth
         settings["algorithm"] = algorithm("fusion")
@@ -78,31 +77,27 @@ class Fused:
 
     @cached_property
     def distinct(self) -> dict[str, Retriever]:
-        """The different parts, each with the name of its folder."""
+        """{folder name: system} of the fused systems, equal ones once."""
         return {folder_name(part): part for part in self.parts}
 
     def pool_depth(self, k: int, documents: int) -> int:
-        """All that its parts give it at a depth that is named; else the first 1000, or k where that is more."""
         return max(k, DEPTH if self.depth is None else min(self.depth * len(self.parts), documents))
 
     def is_drawn(self) -> bool:
-        """Its order is that of fused scores."""
         return False
 
     def components(self) -> tuple[Component, ...]:
-        """The rankings of its distinct parts."""
         return tuple(
             Component(part, "run", depth=lambda queries, k, corpus: self.part_depth(k))
             for part in self.distinct.values()
         )
 
     def part_depth(self, k: int) -> int:
-        """How many answers are taken from each part, where k are wanted of the fusion."""
+        """Return the number of results that each part gives for k fused ones."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FusedSearcher:
-        """The answers of the parts, each from the context's shelf; equal parts share one searcher."""
         shelf, count = shelf_of(context), len(self.distinct)
         searchers = {
             name: shelf.answers(part, corpus, context.for_part(number, count))
@@ -115,15 +110,14 @@ class Fused:
 
 @dataclass(frozen=True, eq=False)
 class FusedSearcher:
-    """The searchers of the parts, in their order; equal parts share one."""
+    """Searches by each fused system, equal ones once, and fuses their rankings."""
 
     system: Fused
     corpus: Corpus
     searchers: tuple[Searcher, ...]
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents by fusion of each part's answers; raises BadValue for k below 1."""
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         depth = self.system.part_depth(k)
         runs = {
@@ -134,23 +128,20 @@ class FusedSearcher:
         return fused(pool, self.system.fusion, k, str(self.system))
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """As `search`: its parts rank only what may be ranked."""
         return self.search(queries, k, context)
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Whether its parts are asked as deep for one more."""
         return self.system.part_depth(k + 1) == self.system.part_depth(k)
 
     def costs(self) -> Costs:
-        """Those of the parts."""
         return Costs.of(dict.fromkeys(self.searchers))
 
 
 def fusion_system(name: str) -> Callable[..., Fused]:
-    """Make the fusion method of that name a system: `name(system, system, ..., setting=value, depth=None)`.
+    """Register a fusion method as a system, `name(system, system, ..., setting=value, depth=None)`, and
+    return it.
 
-    In Python a system may be a function or an object too. The methods that are known when this module is imported are
-    systems already.
+    Methods known at import are registered already. The system raises UnknownName for an unknown setting.
     """
     method = METHODS.get(name)
     keyword, many = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL
@@ -158,6 +149,8 @@ def fusion_system(name: str) -> Callable[..., Fused]:
     settings = [inspect.Parameter(key, keyword, default=value) for key, value in defaults.items()]
 
     def build(*systems: object, depth: int | None = None, **settings: object) -> Fused:
+        if unknown := settings.keys() - defaults.keys():
+            raise UnknownName(f"setting of {name}", min(unknown), defaults)
         # A literal, as a text may hold, stays what it is, and the fusion refuses it.
         literal = (str, int, float, list, type(None))
         parts = tuple(cast(Retriever, one) if isinstance(one, literal) else as_system(one) for one in systems)

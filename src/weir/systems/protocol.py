@@ -1,7 +1,7 @@
-"""The protocols of systems and re-rankers, the context they run in, their costs, and the registries of their names.
+"""Protocols of systems and re-rankers, their context and costs, and the registries of their names.
 
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares, and so does
-`bm25 >> score(rm3, depth=50)`. Objects that know nothing of this protocol are adapted to it by compose.py.
+A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares.
+compose.py adapts objects without these protocols.
 """
 
 from __future__ import annotations
@@ -15,46 +15,43 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, StoreError
 from weir.registry import Registry, check_whole, printed
 from weir.systems import reranker_names, system_names
 
 if TYPE_CHECKING:
+    from weir.datasets.load import Dataset
     from weir.services.answers import ServiceUsage
-    from weir.systems.remote.live_index import LiveIndex
-    from weir.systems.vectors.ann import Loss
+    from weir.systems.vectors.approximate import Loss
 
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (how much is done, how much there is)."""
+"""Called with (amount done, total amount)."""
 
 DEPTH = 100
-"""Documents of a ranking that a re-ranker scores where no depth is named; it scores all candidates."""
+"""Default number of documents of a ranking that a re-ranker scores; candidates are all scored."""
 MAX_DEPTH = 10_000_000
-"""The largest depth."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Where a system runs.
-
-    folder: of the index, None for memory; progress: called as the work proceeds; shelf: where a system made of systems
-    finds the indexes and rankings of its parts, None for folders within `folder`; reuse: whether stored results are
-    read and new ones stored. False serves to measure times and changes no result; vectors: folders with what `Exported`
-    and `Encoding` wrote of the same index elsewhere, in the order of its documents; beyond: how many of the documents
-    asked for are only to show what follows.
-    """
+    """Where a system finds its folder, parts and stored results, and where it reports progress."""
 
     folder: Path | None = None
+    """Folder of the index; None for memory."""
     progress: Progress | None = None
     shelf: Shelf | None = None
+    """Provides indexes and rankings of the parts of composite systems; None makes folders within `folder`."""
     reuse: bool = True
+    """Read and write stored results; False, for measuring times, does not change results."""
     vectors: tuple[Path, ...] = ()
+    """Folders in which `Exported` or `Encoding` wrote vectors of the same index elsewhere, in document order."""
     beyond: int = 0
+    """Number of requested documents that only serve to see what follows the cut."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """The context of one of several parts that run one after the other: its share of the progress, no folder."""
+        """Return the context of one of several consecutive parts, with its share of progress and no folder."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -65,31 +62,33 @@ class Context:
 
 
 IN_MEMORY = Context()
-"""Nothing on disk but caches, and no progress."""
+"""A context without folder and progress; only caches touch the disk."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a searcher or scorer costs beside its index and its time.
-
-    external_bytes: of vectors and weights in stores outside the index, or on a server; reused_documents: documents
-    whose vectors, questions or rows on a server existed before; cached_queries: whether vectors of queries are stored
-    too; requested_pairs, computed_pairs: pairs to score, and those that were not in a store; candidates, unscored:
-    documents that first stages gave to re-rankers, and those of them behind the depth; repeatable: whether a repeated
-    search costs nothing but time, so that single queries may be timed; services: requests to services; measured:
-    whether the time that it takes is that of searching, not of reading what was found elsewhere.
-    """
+    """Costs of a searcher or scorer besides index and time."""
 
     external_bytes: int = 0
+    """Bytes of vectors and weights in stores outside the index, or on a server."""
     reused_documents: int = 0
+    """Documents whose vectors, generated questions or server rows existed before."""
     cached_queries: bool = False
+    """True if vectors of queries are stored too."""
     requested_pairs: int = 0
+    """Pairs to score."""
     computed_pairs: int = 0
+    """Requested pairs that were not in a store."""
     candidates: int = 0
+    """Documents that first stages gave to re-rankers."""
     unscored: int = 0
+    """Candidates beyond the re-ranking depth."""
     repeatable: bool = False
+    """True if a repeated search costs only time, so that single queries may be timed."""
     services: tuple[ServiceUsage, ...] = ()
+    """Requests to services."""
     measured: bool = True
+    """True if the time is that of searching, not of reading results made elsewhere."""
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(
@@ -107,224 +106,231 @@ class Costs:
 
     @staticmethod
     def of(parts: Iterable[Searcher | Scorer]) -> Costs:
-        """The sum of the costs of some searchers and scorers."""
+        """Return the summed costs of searchers and scorers."""
         return sum((part.costs() for part in parts), Costs(repeatable=True))
 
 
 def only_time(searcher: object) -> Costs:
-    """The costs of a searcher that keeps nothing and may be asked again: time alone."""
+    """Return costs with nothing but time: searches can be repeated and store nothing."""
     return Costs(repeatable=True)
+
+
+ANSWERS = 1000
+"""Default number of results of a query."""
 
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An index ready to answer: an immutable snapshot."""
+    """An immutable index that is ready to search."""
 
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query, fewer where fewer match."""
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        """Return the k best documents of each query, fewer if fewer match; raises BadValue for k below 1."""
         ...
 
     def costs(self) -> Costs:
-        """The costs so far; `Costs()` where it stores and counts nothing."""
+        """Return the time, bytes and requests that its searches have cost so far."""
         ...
 
 
 @runtime_checkable
 class NestedSearcher(Protocol):
-    """A searcher that sees at no cost what follows its k results."""
+    """A searcher that may find result k + 1 at no extra cost."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Whether the k best are the first k of the k + 1 best, found with the same work."""
+        """Return whether another result needs no more work and leaves the first k unchanged."""
         ...
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
-    """True, of an exact search."""
+    """Return True: the first k of k + 1 results of an exact search are its k results."""
     return True
 
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher whose index refers to vectors in a store of this machine: other machines need these, not the index."""
+    """A searcher whose index refers to vectors in a local store, which other machines lack."""
 
     def export(self, folder: Path) -> bool:
-        """Write the vectors into a new folder, for `Context.vectors`; False where the index stands alone."""
+        """Write the vectors for `Context.vectors`; return False if none are needed."""
         ...
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
-"""Encodes a share of a corpus, number i (from 0) of n, into a store in a folder; what is there is not encoded again."""
+"""Encodes share i (from 0) of n of a corpus into a store in a folder, except texts that are stored already."""
 
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes may encode, a share each, before one of them makes the index."""
+    """A retriever whose documents several processes may encode before indexing."""
 
     def encoding_blocks(self, documents: int) -> int:
-        """In how many blocks so many documents are encoded; 1 where one process has to encode them all."""
+        """Return the number of encoding blocks, 1 for a single process."""
         ...
 
     def share_encoder(self) -> ShareEncoder:
-        """What encodes shares, with its model loaded; the folders are for `Context.vectors`."""
+        """Load the model and return a function that encodes one share of the documents into a folder."""
         ...
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A configuration that turns a corpus into a searcher; a frozen dataclass that prints as its name."""
+    """A frozen dataclass that indexes a corpus and prints as its name."""
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides its rankings, as JSON: the keys of its stages are made of it.
+        """Return everything that decides its rankings, as JSON, for stage keys.
 
-        It holds all settings, digests of files, versions of packages and numbers of algorithms, but no threads, paths
-        or times. It is cheap: nothing is downloaded, loaded or measured. An entry "engine", at any depth, names what
-        computes, None where that is not installed. Raises DownloadError where a checkpoint is not here.
+        That is settings, digests of files, versions and numbers of algorithms, but no threads, paths or
+        times. Nothing is downloaded, loaded or measured. An "engine" that is not installed is None. Raises
+        DownloadError if a checkpoint is missing.
         """
         ...
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Index a corpus, in memory or into the context's folder, which appears when it is complete."""
+        """Index a corpus in memory or into the context's folder, which appears once complete."""
         ...
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Open the index made of the same corpus in the context's folder; raises StoreError where it is damaged."""
+        """Return the searcher of the same corpus's index in the context's folder; raises StoreError if it is
+        damaged.
+        """
         ...
 
 
 class Shelf(Protocol):
-    """The indexes and rankings of the parts of systems, each made once."""
+    """Where composite systems find the indexes and rankings of their parts, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """The part's index of a corpus, opened where it is complete, else built."""
+        """Return the system's index: opened if complete, else built."""
         ...
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """As `index`, for a part whose rankings are needed: stored rankings may be read instead of searched."""
+        """Return a searcher of the system, which may read stored rankings."""
         ...
 
 
 @dataclass(frozen=True)
 class Component:
-    """A part of a system. takes: its rankings ("run") or its index; over: what it indexes, "" for the documents of the
-    collection; depth: how many results of each ranking are taken, for k of these queries over this corpus."""
+    """A system within another, and what the outer system uses of it."""
 
     system: Retriever
     takes: Literal["run", "index"]
+    """The part's rankings ("run") or its index."""
     over: str = ""
+    """Name of the indexed texts; "" for the documents of the collection."""
     depth: Callable[[Queries, int, Corpus], int] = lambda queries, k, corpus: k
+    """Returns the depth of each ranking that is needed for k results."""
 
 
 @runtime_checkable
 class Composite(Protocol):
-    """A system without an index of its own: its `index` asks the context's shelf for those of its components."""
+    """A system made of other systems; its `index` takes their indexes from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
-        """Its parts; () for one that stores nothing on disk."""
+        """Return the systems that it is made of; () if it has none to index."""
         ...
 
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system that a file describes, which may hold a name for tables."""
+    """A system read from a file that may name it for tables."""
 
     def title(self) -> tuple[str, str]:
-        """(the file as the system's name has it, the name in the file, "" for none)."""
+        """Return (file in the system's name, name in the file or "")."""
         ...
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """A system that runs elsewhere: queries are sent to it for results alone, never to measure it."""
+    """A system on a server, whose search times are not measured."""
 
     @property
     def service(self) -> str:
-        """Its name in a message."""
+        """Words that name its server or program in messages, such as "the file x.run"."""
+        ...
+
+
+@runtime_checkable
+class DocumentKeeper(Protocol):
+    """A system that may search documents of its own, and so a collection without documents (NO_DOCUMENTS)."""
+
+    def keeps_documents(self) -> bool:
+        """Return True if it reads no document of the collection, whose identifiers may then be any."""
         ...
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index does not depend on all of its settings."""
+    """A system whose index depends on only some of its settings, so that systems may share it."""
 
     def indexed_as(self) -> Retriever:
-        """The system whose description is the key of the index, the same for all that search this index."""
+        """Return the system with only the settings that decide the index."""
         ...
 
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A part that may need a download, such as a checkpoint, or libraries of an extra."""
+    """A part that may need a download or extra."""
 
     def fetch(self) -> None:
-        """Download what is not here, so that `describe` needs no network; raises DownloadError."""
-        ...
-
-
-@runtime_checkable
-class LiveIndexed(Protocol):
-    """A system whose index stands on a server that says how it analyses texts and how it scores."""
-
-    def live_index(self, corpus: Corpus) -> LiveIndex:
-        """The index that answers for a corpus; raises BadValue where its server has no such words."""
+        """Download everything that `describe` needs; raises DownloadError."""
         ...
 
 
 @runtime_checkable
 class Installed(Protocol):
-    """A system that makes tables or indexes on a server, which stay there until they are removed."""
+    """A system that leaves tables or indexes on a server."""
 
     def uninstall(self) -> list[str]:
-        """Remove all that Weir made there, in any process; returns the names of what was removed."""
+        """Remove everything that Weir made there; return its names."""
         ...
 
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A part that differs between collections, as an encoder with a prompt for each of them."""
+    """A part that differs between collections, for example by prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
-        """The part as it runs on a collection. instruction: that of the collection, "" for none."""
+        """Return the system or re-ranker set up for a collection with this instruction, "" for none."""
         ...
 
 
 @runtime_checkable
 class FieldReader(Protocol):
-    """A part that may read other fields of the documents than their titles and texts."""
+    """A system or re-ranker that reads other fields of documents than title and text."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """The views or fields that it reads; their contents are part of the keys of its stages."""
+        """Return the views or fields read, whose contents are part of stage keys."""
         ...
 
 
 @runtime_checkable
 class ApproximateSearcher(Protocol):
-    """A searcher that may lose documents against an exact search."""
+    """A searcher that may miss documents of an exact search."""
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """The share of the exact k best that it does not return; raises BadValue where it searches exactly."""
+        """Return the share of the exact k best that is missed; raises BadValue for an exact search."""
         ...
 
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that returns candidates: a re-ranker behind it scores all of them unless its depth is named."""
+    """A system of candidates, which are all re-ranked unless a depth is named."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """How many results hold all candidates of a query, for k results of so many documents; None where its results
-        are a ranking, of which the first suffice."""
+        """Return the depth that includes all candidates, for k results; None for an ordinary ranking."""
         ...
 
     def is_drawn(self) -> bool:
-        """Whether the order of its results is drawn by lot, and with it that of equal scores behind it."""
+        """Return True if the candidates are in random order, which is no ranking."""
         ...
 
 
 @runtime_checkable
 class Compiled(Protocol):
-    """A system with compiled kernels, which are compiled or loaded before a clock starts."""
+    """A system with compiled kernels, which are loaded before times are measured."""
 
     def kernels(self, documents: int) -> tuple[str, ...]:
-        """The kinds of kernels, of `weir.systems.warm.GROUPS`, that it uses on a collection of so many documents."""
+        """Return names of the groups of compiled kernels (`weir.systems.warm.kernel_kinds`) for that many documents."""
         ...
 
 
@@ -333,62 +339,131 @@ class Scorer(Protocol):
     """Scores of given documents for given queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """A score for each row of the candidates: float64 aligned with candidates.doc, numbers of the corpus."""
+        """Return each candidate's score, float64 aligned with candidates.doc, in corpus numbers."""
         ...
 
     def costs(self) -> Costs:
-        """The costs so far, as a Searcher's."""
+        """Return the time, bytes and requests that its scoring has cost so far."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TermScores:
+    """The part of documents' scores that a term of the query adds."""
+
+    term: str
+    field: str
+    """Field in which the term was found; "" for a field over all texts."""
+    scores: Float64
+    """float64[candidates]."""
+
+
+@runtime_checkable
+class TermScored(Protocol):
+    """A searcher whose scores are sums over the terms of the query."""
+
+    def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
+        """Return what each term of a query adds to the score of each of its candidates."""
         ...
 
 
 @runtime_checkable
 class IndexFree(Protocol):
-    """A retriever that can score given documents without an index of the others."""
+    """A retriever that may score documents without an index."""
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """The scorer of documents of a corpus; None where these settings need an index."""
+        """Return a scorer, None if these settings need an index."""
         ...
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """A configuration that re-orders the results of another system; a frozen dataclass that prints as its name."""
+    """A frozen dataclass that re-orders results and prints as its name."""
 
     @property
     def depth(self) -> int | None:
-        """How many of the first documents of each ranking are scored; None for DEPTH, and for all candidates."""
+        """Number of documents scored; None for the first DEPTH of a search, or all given candidates."""
         ...
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides its scores, as a Retriever describes itself."""
+        """Return everything that decides its scores; see Retriever.describe."""
         ...
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
-        """The scorer of documents of a corpus; the indexes that it needs come from the context's shelf."""
+        """Return a scorer of a corpus's documents, with indexes from the context's shelf."""
+        ...
+
+
+@dataclass(frozen=True)
+class PromptPlan:
+    """Upper bounds on the prompts and tokens of a re-ranking by a language model."""
+
+    prompts: int
+    """For all queries."""
+    most: int
+    """Prompts for one query."""
+    tokens: int
+    """Tokens, with documents of mean length and the longest answers allowed."""
+    answer_tokens: int
+    """Tokens of answers among `tokens`."""
+    longest: int | None
+    """Tokens if every prompt had the longest documents; None if lengths are unknown."""
+
+
+@runtime_checkable
+class Prompting(Reranker, Protocol):
+    """A re-ranker by a language model, with predictable requests."""
+
+    @property
+    def service(self) -> str:
+        """Name of the language model in messages."""
+        ...
+
+    @property
+    def local(self) -> bool:
+        """True if the model runs on this machine, at no price."""
+        ...
+
+    def for_collection(self, dataset: Dataset) -> Prompting:
+        """Return the re-ranker for a collection, without an objective if none is known."""
+        ...
+
+    def asked(self) -> dict[str, object]:
+        """Return everything that decides its prompts; equal ones are asked once."""
+        ...
+
+    def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
+        """Return upper bounds; `depths` are the candidates of each query, int64[queries]."""
+        ...
+
+    def plan_words(
+        self, candidates: int, queries: int, document_bytes: float, query_bytes: float
+    ) -> PromptPlan:
+        """Return upper bounds from mean lengths; `candidates` is the number of each query's."""
         ...
 
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue for a depth that is neither None nor a whole number from 1 to MAX_DEPTH."""
+    """Raise BadValue for a depth other than None or 1 to MAX_DEPTH."""
     if depth is not None:
         check_whole(f"{name}: depth", depth, 1, MAX_DEPTH)
 
 
 def check_k(k: int) -> None:
-    """Raise BadValue for a number of results below 1."""
+    """Raise BadValue if a search is asked for fewer than one result."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """The entries of a re-ranker's description. A named depth of DEPTH differs from none: with none, all candidates are
-    scored."""
+    """Return the depth entries of a re-ranker's description."""
+    # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:
-    """The folder of an index; raises StoreError where the context has none."""
+    """Return an index's folder; raises StoreError without one."""
     if context.folder is None:
         raise StoreError("an index is opened in a folder; the context names none")
     return context.folder
@@ -400,15 +475,15 @@ RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_nam
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
-    """How a system with these settings prints: name("first", key=value), or the bare name."""
+    """Return a system as text: name("first", key=value), or the bare name."""
     inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
 
 
 @checked
 def usage(name: str) -> str:
-    """A system or re-ranker with all its settings at their defaults, as it may be written."""
-    builder = RERANKERS.get(name) if name in RERANKERS else SYSTEMS.get(name)
+    """Return a system or re-ranker with all default settings, as text."""
+    builder = SYSTEMS.get(name) if name in SYSTEMS else RERANKERS.get(name)
     arguments = []
     for parameter in inspect.signature(builder).parameters.values():
         default = "" if parameter.default is parameter.empty else f"={printed(parameter.default)}"

@@ -1,7 +1,7 @@
-"""Search among the documents that may be ranked: by a query's candidates, exclusions and filter.
+"""Search for permitted documents only, by a query's candidates, exclusions and filter.
 
-The result is the ranking of all documents, from which the others are removed before the cut at k. The parts of a system
-are restricted too, so that a re-ranker sees only documents that may be ranked.
+The result is the ranking of all documents without the others, which are removed before the cut at k. Parts of
+a system are restricted too, so that a re-ranker sees only permitted documents.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int64
-from weir.errors import RankingWarning, ServiceError
+from weir.errors import RankingWarning, ServiceError, user_level
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
-"""The first depth where only candidates count."""
+"""First depth if only candidates count."""
 ASKED_DEPTH, MOST_ASKED = 1000, 10_000
-"""The first and the largest depth of a system that is not called for free, such as a server, where few documents may be
-ranked; as large as what search servers answer by default."""
+"""First and largest depth of restricted searches with costly calls, such as a server's; servers by default
+return no more.
+"""
 GROWTH_FACTOR, ASKED_GROWTH = 8, 2
-"""The depth grows by these factors where too few documents may be ranked; by the second where asking is not free."""
+"""Growth of the depth while documents are lacking; the second for costly calls."""
 LOWEST_SCORE = -float(np.finfo(np.float32).max)
-"""The score of a pair that a scorer cannot score."""
+"""Score of a pair that a scorer cannot score."""
 BLOCK_ROWS = 1 << 24
 """Results in memory at a time."""
 
 
 @runtime_checkable
 class RestrictedSearcher(Protocol):
-    """A searcher that restricts itself: by its parts, or cheaper than by ranking all documents."""
+    """A searcher that applies candidates, exclusions and filters of the queries itself."""
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best of the documents that may be ranked."""
+        """Return the k best permitted documents of each query."""
         ...
 
 
 def unrestricted(queries: Queries) -> Queries:
-    """The queries without their candidates, exclusions and filters."""
+    """Return the queries without candidates, exclusions and filters."""
     metadata = queries.metadata
     if metadata is None:
         return queries
@@ -56,11 +57,7 @@ def unrestricted(queries: Queries) -> Queries:
 
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """The k best documents for each query among those that may be ranked, fewer where fewer match.
-
-    A searcher that may be called again for free is called as in `deepened`, any other as in `asked_further`. Raises
-    BadValue for filters that were not matched with the documents.
-    """
+    """Return the k best permitted documents of each query; raises BadValue for filters not evaluated."""
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
@@ -77,11 +74,11 @@ def asked_further(
     context: Context = IN_MEMORY,
     depths: tuple[int, int] = (ASKED_DEPTH, MOST_ASKED),
 ) -> Run:
-    """The k best documents that may be ranked, of a system that is not asked for free.
+    """Return the k best permitted documents from a system with costly calls.
 
-    It is asked for k and as many more as are excluded; with candidates or filters for depths[0] at least, and then
-    twice as deep for the queries that lack documents, until it answers with fewer than asked, fails (ServiceError), or
-    depths[1] is reached. Warns (RankingWarning) of queries that still lack documents.
+    It is asked for k plus the exclusions, with candidates or filters for at least depths[0]. Queries that
+    lack documents are asked twice as deep, until results end, the service fails, or depths[1] is reached.
+    Warns (RankingWarning) of queries that still lack documents.
     """
     free, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
@@ -112,18 +109,14 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer than k documents though more may be ranked.
-
-    seen: how deep was searched.
-    """
+    """Warn (RankingWarning) of queries with too few documents; `seen` is the search depth as text."""
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"
-        warnings.warn(RankingWarning(f"{run.name}: found {few}; {seen}"), stacklevel=3)
+        warnings.warn(RankingWarning(f"{run.name}: found {few}; {seen}"), stacklevel=user_level())
 
 
 def _wanted(queries: Queries, k: int, docs: Ids) -> Int64:
-    """How many of the documents a query gets at most: k, or all that may be ranked for it."""
     (candidates, excluded), permitted = _lists(queries), _permitted(queries)
     masks = DocumentMasks.every(docs, len(queries)) if permitted is None else permitted
     most = masks.lengths()
@@ -146,7 +139,7 @@ def _pairs(query: NDArray[np.integer], code: NDArray[np.integer]) -> Int64:
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """The k best documents that may be ranked: the depth grows until k are left or no more documents come."""
+    """Return the k best permitted documents, searching deeper until k are left or results end."""
     free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
@@ -168,10 +161,9 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
 def scored_candidates(
     searcher: Searcher, scorer: Scorer, queries: Queries, corpus: Corpus, k: int, context: Context = IN_MEMORY
 ) -> Run:
-    """The k best documents that may be ranked, where a scorer gives the scores that the searcher finds: candidates are
-    scored alone, and only queries without any are searched.
+    """Return the k best permitted documents, scoring candidates alone and searching for queries without any.
 
-    The lowest score there is stands for what searching would not find, such as a query without text.
+    The scorer must give the searcher's scores; LOWEST_SCORE drops a document.
     """
     candidates, _ = _lists(queries)
     if candidates is None:
@@ -190,7 +182,7 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """The candidates of each query that the corpus holds, in a drawn order (core/order.py), scores falling by 1."""
+    """Return each query's candidates in seeded random order (core/order.py), scores falling by 1."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))
@@ -203,7 +195,6 @@ def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
 
 
 def _lists(queries: Queries) -> tuple[DocumentLists | None, DocumentLists | None]:
-    """(candidates, excluded) of queries; None where no query has any."""
     lists = {} if queries.metadata is None else dict(queries.metadata.lists())
     return lists.get("candidates"), lists.get("excluded")
 
@@ -213,7 +204,7 @@ def _permitted(queries: Queries) -> DocumentMasks | None:
 
 
 def _rarity(queries: Queries) -> int:
-    """How many documents there are, at most, for each that fits the filter of a query; 1 without filters."""
+    """Return the largest ratio of all to permitted documents of any query; 1 without filters."""
     permitted = _permitted(queries)
     if permitted is None or not len(permitted):
         return 1
@@ -225,7 +216,7 @@ def _longest(excluded: DocumentLists | None) -> int:
 
 
 def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
-    """One run of several, each with the numbers of its queries, -1 for a query that is left out."""
+    """Return runs joined, each with its query numbers, -1 to leave one out."""
     if not parts:
         return Run.of({})
     first = parts[0][1]

@@ -1,4 +1,4 @@
-"""Upper and lower bounds of an impact index's lists, which let a search skip what cannot matter."""
+"""Upper and lower bounds of the lists of an impact index, for skipping in search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]
 
 RANKS = (10, 100, 1000)
-"""Ranks whose impacts are kept: the k-th largest impact of one term bounds the k-th best score from below."""
+"""Ranks with stored impacts: the k-th largest impact of a term bounds the k-th best score from below."""
 
 EXHAUSTIVE_DOCUMENTS = 1 << 13
-"""Documents whose sums stay in the first cache and are read in a few microseconds."""
+"""Documents whose sums stay in the first-level cache and are read in microseconds."""
 _LISTED_POSTINGS = 10  # shorter lists are read whole sooner than looked up
 _BLOCKED_POSTINGS = 128
 _POSTINGS_PER_BLOCK = 8
@@ -27,30 +27,31 @@ _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitu
 
 
 class BlockBounds(NamedTuple):
-    """What is known of each list without reading it; about a tenth of the postings' size.
-
-    listed: int32[V], the row of a term with at least 10 postings, or -1.
-    top: float32[L, 4], per row the largest impact, and lower bounds of the 10th, 100th and 1,000th largest
-    (0 where there are fewer). shift: uint8[L], a list is cut into ranges of 2**shift internal numbers
-    (255: not cut). base: int64[L + 1]. For range r of a row, offset[base + r] (int32) is where it starts
-    within the list and peak[base + r] (float32) the largest impact in it; one entry more closes each list.
-    """
+    """Bounds of each list; about a tenth of the postings' size."""
 
     listed: Int32
+    """int32[V]: row of a term with at least 10 postings, or -1."""
     top: Float32
+    """float32[L, 4]: largest impact, and lower bounds of the 10th, 100th and 1,000th largest (0 if there are
+    fewer).
+    """
     shift: NDArray[np.uint8]
+    """uint8[L]: a list is cut into ranges of 2**shift internal numbers; 255 for not cut."""
     base: Int64
+    """int64[L + 1]: offset of each row in `offset` and `peak`; one more entry closes each list."""
     offset: Int32
+    """int32: start of a range within its list."""
     peak: Float32
+    """float32: largest impact in a range."""
 
     @staticmethod
     def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds | None:
-        """As `of`; None for documents so few that a search adds all postings of its terms."""
+        """Return `of`, or None for so few documents that search adds all postings."""
         return BlockBounds.of(ptr, doc, impact, n_docs) if n_docs > EXHAUSTIVE_DOCUMENTS else None
 
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds:
-        """Derive the bounds from an impact index: int64[V+1], int32[P], float32[P], documents."""
+        """Return the bounds of an impact index: int64[V+1], int32[P], float32[P], number of documents."""
         rows, listed, shift, base = range_layout(ptr, n_docs)
         top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
         offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
@@ -59,12 +60,12 @@ class BlockBounds(NamedTuple):
         return bounds
 
     def nbytes(self) -> int:
-        """Bytes of all arrays together."""
+        """Return the bytes that all its arrays take in memory."""
         return sum(array.nbytes for array in self)
 
 
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
-    """What the lengths of the lists alone decide: (the terms that have a row, listed, shift, base), see Bounds."""
+    """Return (terms with a row, listed, shift, base) as in BlockBounds, from the lengths of the lists."""
     sizes = np.diff(ptr)
     rows = np.flatnonzero(sizes >= _LISTED_POSTINGS)
     listed = np.full(len(sizes), -1, np.int32)
@@ -77,7 +78,7 @@ def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint
 
 
 def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
-    """Smallest ranges that hold 8 postings on average; 255 for lists too short or too thin for ranges."""
+    """Return the smallest ranges with 8 postings on average; 255 for lists too short or sparse."""
     shift = np.full(len(sizes), 255, np.uint8)
     for s in range(MAX_SHIFT, 3, -1):
         fits = (sizes >= _BLOCKED_POSTINGS) & (sizes << s >= _POSTINGS_PER_BLOCK * n_docs)
@@ -89,7 +90,7 @@ def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
 def _fill(
     rows: Int64, ptr: Int64, doc: Int32, impact: Float32, bits: Int32, bounds: BlockBounds, histogram: Int64
 ) -> None:
-    """Fill in top, offset and peak; bits: the impacts as int32."""
+    """Fill top, offset and peak; `bits` are the impacts as int32."""
     top, shift, base, offset, peak = bounds.top, bounds.shift, bounds.base, bounds.offset, bounds.peak
     for row in range(len(rows)):
         start, end = ptr[rows[row]], ptr[rows[row] + 1]

@@ -1,11 +1,4 @@
-"""The compiled search by byte bounds: upper bounds of all scores, added up fast, then the few exact scores they leave.
-
-Learned weights leave MaxScore little to skip: most terms of a query occur in many documents, none decides alone. So
-every document gets an upper bound of its score in float32: frequent terms add a column of bytes, document by document
-as they stand in memory, the others their postings. A document is kept while its bound can still be that of one of
-the best k: the k-th largest bound less what bounds can exceed scores by. The exact scores of those kept are then
-computed as maxscore.py computes them, in the same order, so that every bit is the same. See search.py for the whole.
-"""
+"""Compiled search by byte bounds: fast upper bounds of all scores, then exact scores of the few candidates."""
 
 from __future__ import annotations
 
@@ -38,24 +31,27 @@ _LEAST_BOUND, _LARGEST_BOUND = (
 )  # bounds of a term beyond these are left to the search that computes in double
 
 
+# Learned weights leave MaxScore little to skip, since most query terms are frequent and none decides alone. So every
+# document gets an upper bound of its score in float32: frequent terms add a column of bytes in document order, the
+# others their postings. Documents stay if their bound exceeds the k-th largest bound minus the maximal excess of
+# bounds over scores. Exact scores of these are computed in the order of maxscore.py, so that every bit is equal.
 class BoundSums(NamedTuple):
-    """The bounds of a window's documents and the documents that are kept; all is scratch.
-
-    acc: float32, as long as a window, zero before and after; bits: int32, the same memory; weight: float32, as long as
-    the longest query, what a list's impacts, or the bytes of a term's column, are multiplied by; other: int64, doc:
-    int32, value: float64, as long as the documents that are kept at most, more than k.
-    """
+    """Scratch: bounds of a window's documents and the candidates."""
 
     acc: Float32
+    """float32[window], zero before and after."""
     bits: Int32
+    """`acc` as int32."""
     weight: Float32
+    """float32[longest query]: factor of a list's impacts or of its column's bytes."""
     other: Int64
+    """int64[room], as long as `doc` (int32) and `value` (float64), more than k."""
     doc: Int32
     value: Float64
 
     @staticmethod
     def of(documents: int, longest: int, room: int) -> BoundSums:
-        """Of a window of so many documents, the terms of the longest query, documents kept."""
+        """Return scratch for a window of documents, the longest query, and candidates."""
         acc = np.zeros(documents, np.float32)
         weight, other = np.empty(longest, np.float32), np.empty(room, np.int64)
         return BoundSums(acc, acc.view(np.int32), weight, other, np.empty(room, np.int32), np.empty(room))
@@ -70,7 +66,7 @@ def _column(acc: Float32, one: Bytes, weight: np.float32) -> None:
 
 @jit
 def _columns(acc: Float32, one: Bytes, weight: np.float32, other: Bytes, also: np.float32) -> None:
-    """Add two terms' bounds over a window: sums are read and written once for both."""
+    """Add two terms' bounds over a window in one pass over the sums."""
     for j in range(np.uint64(len(one))):
         acc[j] += weight * np.float32(one[j]) + also * np.float32(other[j])
 
@@ -79,7 +75,7 @@ def _columns(acc: Float32, one: Bytes, weight: np.float32, other: Bytes, also: n
 def _postings(
     acc: Float32, doc: Int32, impact: Float32, low: int, high: int, weight: np.float32, origin: np.uint64
 ) -> None:
-    """Add a list's contributions. Unsigned positions spare numba's test for negative ones."""
+    """Add a list's contributions; unsigned positions avoid numba's test for negative ones."""
     for p in range(np.uint64(low), np.uint64(high)):
         acc[np.uint64(doc[p]) - origin] += weight * impact[p]
 
@@ -89,7 +85,7 @@ def _add_window(
     postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, begin: int, finish: int,
     n_docs: int, sums: BoundSums,
 ) -> None:  # fmt: skip
-    """Add all terms of a query over the documents begin..finish-1; values: the columns over this window."""
+    """Add all terms of a query over documents begin..finish-1; `values` are the columns of this window."""
     doc, acc, weight = postings.doc, sums.acc, sums.weight
     origin, waiting = np.uint64(begin), np.int64(-1)
     for i in range(n_terms):
@@ -118,9 +114,10 @@ def _add_window(
 
 @jit
 def _above(kth: float, gap: float, share: float) -> float:
-    """The least bound of a document that can be among the best k, when k documents have bounds of `kth` or more.
+    """Return the least bound of a document that can be in the top k if k documents have bounds of `kth` or more.
 
-    gap: what quantising adds to a bound at most; share: what rounding can move it by, as a share of it.
+    gap: maximal excess of a bound by quantising.
+    share: maximal relative rounding error.
     """
     return (kth * (1.0 - share) - gap) * (1.0 - share)
 
@@ -129,7 +126,7 @@ def _above(kth: float, gap: float, share: float) -> float:
 def _raise(
     best: Selection, other: Int64, n: int, k: int, gap: float, share: float, edge: int
 ) -> tuple[int, int]:
-    """Drop the keys that cannot be among the best k any more: (how many remain, the new edge)."""
+    """Drop keys that cannot be in the top k any more; return (number of keys left, new edge)."""
     keys, spare, number, bits = best.keys, best.spare, best.number, best.bits
     for i in range(n):
         spare[i] = keys[i]
@@ -148,9 +145,9 @@ def _raise(
 
 @jit
 def _prepare(columns: ByteBounds, terms: QueryTerms, n_terms: int, weight: Float32) -> float:
-    """Find each term's column and what its bounds weigh; what quantising adds to a document's bound at most, or -1.
+    """Find each term's column and the weight of its bounds.
 
-    -1: the numbers are beyond what float32 can bound.
+    Returns the maximal excess of a document's bound by quantising; -1 if float32 cannot bound the numbers.
     """
     gap = 0.0
     for i in range(n_terms):
@@ -170,7 +167,7 @@ def _exact(
     postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, best: Selection, n: int,
     sums: BoundSums,
 ) -> None:  # fmt: skip
-    """The exact scores of the documents of the first n keys, in order of documents: into doc and value of sums."""
+    """Write the exact scores of the documents of the first n keys to `doc` and `value`, in document order."""
     doc, keys, cdoc, cval = postings.doc, best.keys, sums.doc, sums.value
     window = np.int64(values.shape[2])
     for i in range(n):
@@ -208,12 +205,12 @@ def _gather(
     share: float,
     edge: int,
 ) -> tuple[int, int]:
-    """Collect the window's bounds above the edge as keys, and clear it: (keys by now, edge), -1 keys: no room."""
+    """Collect the window's bounds above the edge as keys and clear it; return (number of keys, -1 if full; edge)."""
     acc, bits, keys = sums.acc, sums.bits, best.keys
     e = np.int32(edge)
     for block in range(0, finish - begin, 64):
         low, high = np.uint64(block), np.uint64(min(block + 64, finish - begin))
-        # Positive floats order as their bits do, and comparing integers is what compilers vectorise.
+        # Positive floats order as their bits do, and compilers vectorise comparisons of integers.
         some = np.int32(0)
         for j in range(low, high):
             some = np.int32(some | np.int32(bits[j] > e))
@@ -236,7 +233,7 @@ def _gather(
 
 @jit
 def _write(best: Selection, sums: BoundSums, n: int, k: int, q: int, hits: Hits) -> None:
-    """Put the best k of n documents with exact scores into a query's row of the results."""
+    """Write the best k of n exactly scored documents to a query's row of the results."""
     keys, m = best.keys, np.int64(0)
     for i in range(n):
         best.number[0] = np.float32(sums.value[i])
@@ -254,10 +251,12 @@ def search_by_bounds(
     n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
+    """Search for queries; return 0, or 1 without searching if a weight is negative or not finite.
 
-    rank: the column of `top` for this k (0: none); 1 << window: documents of a window; sums, best, terms: scratch.
-    left: set for a query that is left to the other search, since the bounds of more documents are near the k-th.
+    rank: column of `top` for this k, 0 for none.
+    window: documents of a window, as a power of two.
+    sums, best, terms: scratch.
+    left: set for a query with too many candidates, which the other search must answer.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

@@ -1,7 +1,4 @@
-"""The compiled search of few documents: every posting of every term is added, which no plan would pay for there.
-
-The terms are added in the order of `query_plan.py`, by decreasing bound, so that a score is the same bits as elsewhere.
-"""
+"""Compiled search of few documents, which adds every posting of every term."""
 
 from __future__ import annotations
 
@@ -12,16 +9,18 @@ from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort
 from weir.kernels.jit import jit
 
 
+# Terms are added in the order of query_plan.py, by decreasing bound, so that scores have the same bits as elsewhere.
 @jit
 def search_exhaustively(
     postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
-    """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
+    """Search for queries; return 0, or 1 without searching if a weight is negative or not finite.
 
-    most: float32[V], the largest impact of each term; acc: accumulators of all documents, a multiple of 64, and one
-    more, zero before and after; acc_bits: the same memory; best: scratch, with room for 64 keys more than k, and for a
-    query's terms.
+    most: float32[V], largest impact of each term.
+    acc: float64 sums of all documents, padded to a multiple of 64, and one more, all zero before and after.
+    acc_bits: the same memory as int64.
+    best: scratch for more than k + 64 keys and for the terms of a query.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:
@@ -45,7 +44,7 @@ def search_exhaustively(
             t, weight = queries.term[j], np.float64(queries.weight[j])
             for p in range(np.uint64(postings.ptr[t]), np.uint64(postings.ptr[t + 1])):
                 acc[np.uint64(doc[p])] += weight * np.float64(impact[p])
-        # Positive doubles order as their bits do, and comparing integers is what compilers vectorise.
+        # Positive doubles order as their bits do, and compilers vectorise comparisons of integers.
         n, edge = np.int64(0), np.int64(0)
         for b in range(0, width + 1, 64):
             some = np.int64(0)

@@ -1,8 +1,4 @@
-"""The compiled search by postings: windows of documents, essential terms, a rising limit. See search.py for the whole.
-
-Throughout, `limit` is a value at or under which no sum may stay if, rounded to float32, it is to be among
-the best k: the next float32 below the k-th best score. That also absorbs rounding in sums of upper bounds.
-"""
+"""Compiled search by postings: windows of documents, essential terms, a rising limit. See search.py for the whole."""
 
 from __future__ import annotations
 
@@ -30,21 +26,22 @@ _LOOK_UP_POSTINGS = 16  # looking a term up in a document costs as much as addin
 _SUMS_PER_POSTING = 4  # reading this many accumulators in order costs as much as one posting
 
 
+# `limit` is the next float32 below the k-th best score: a sum at or below it cannot enter the top k after rounding to
+# float32. That also absorbs rounding in sums of upper bounds.
 class WindowSums(NamedTuple):
-    """The sums of a window's documents and the candidates among them; all is scratch.
-
-    acc: float64, one accumulator more than documents, zero before and after; bits: int64, the same memory; doc, value:
-    int32 and float64, as long as a window, the candidates and their sums.
-    """
+    """Scratch: sums of a window's documents, and candidates."""
 
     acc: Float64
+    """float64[documents + 1], zero before and after."""
     bits: Int64
+    """`acc` as int64."""
     doc: Int32
+    """int32[documents]: candidates, with their sums in `value`."""
     value: Float64
 
     @staticmethod
     def of(documents: int) -> WindowSums:
-        """Of a window of so many documents."""
+        """Return scratch for a window of this many documents."""
         acc = np.zeros(documents + 1)
         return WindowSums(acc, acc.view(np.int64), np.empty(documents, np.int32), np.empty(documents))
 
@@ -53,7 +50,7 @@ class WindowSums(NamedTuple):
 def _add(
     doc: Int32, impact: Float32, low: int, high: int, weight: float, acc: Float64, origin: np.uint64
 ) -> None:
-    """Add a list's contributions. Unsigned positions, here and below, spare numba's test for negative ones."""
+    """Add a list's contributions; unsigned positions, here and below, avoid numba's test for negative ones."""
     for p in range(np.uint64(low), np.uint64(high)):
         acc[np.uint64(doc[p]) - origin] += weight * np.float64(impact[p])
 
@@ -74,7 +71,7 @@ def _add_to_found(
 def _gather_one(
     doc: Int32, impact: Float32, low: int, high: int, weight: float, bar: float, sums: WindowSums
 ) -> int:
-    """Collect one list's contributions above the bar; how many."""
+    """Collect one list's contributions above the bar; return their number."""
     n = 0
     for p in range(np.uint64(low), np.uint64(high)):
         v = weight * np.float64(impact[p])
@@ -87,7 +84,7 @@ def _gather_one(
 
 @jit
 def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
-    """Share of a list's documents whose sum passes the bar, from a sample of at most 64."""
+    """Return the share of a list's documents whose sum passes the bar, from a sample of at most 64."""
     step = max(1, (high - low) >> 6)
     seen, passed = 0, 0
     for p in range(low, high, step):
@@ -98,9 +95,9 @@ def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar:
 
 @jit
 def _gather_all(sums: WindowSums, width: int, begin: int, bar: float) -> int:
-    """Collect the window's sums above the bar in order of documents, and clear it; how many."""
+    """Collect the window's sums above the bar in document order and clear it; return their number."""
     acc, bits, cdoc, cval = sums.acc, sums.bits, sums.doc, sums.value
-    # Non-negative doubles order as their bits do, and comparing integers is what compilers vectorise.
+    # Non-negative doubles order as their bits do, and compilers vectorise comparisons of integers.
     acc[width] = bar  # one entry more than there are documents, to read the bar's bits from
     edge = bits[width]
     acc[width] = 0.0
@@ -125,7 +122,7 @@ def _gather_all(sums: WindowSums, width: int, begin: int, bar: float) -> int:
 def _gather_listed(
     doc: Int32, low: int, high: int, origin: np.uint64, bar: float, sums: WindowSums, n: int
 ) -> int:
-    """Collect the sums above the bar of one list's documents, and clear them; how many by now."""
+    """Collect the sums above the bar of one list's documents and clear them; return the total number."""
     acc, cdoc, cval = sums.acc, sums.doc, sums.value
     for p in range(np.uint64(low), np.uint64(high)):
         at = np.uint64(doc[p]) - origin
@@ -143,9 +140,9 @@ def _look_up(
     postings: Postings, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float,
     sums: WindowSums, n: int,
 ) -> int:  # fmt: skip
-    """Add term i to the candidates that can still pass the limit and drop the others; how many remain.
+    """Add term i to the candidates that can still pass the limit and drop the others; return the number left.
 
-    rest: the largest contributions of the terms after it.
+    rest: sum of the bounds of later terms.
     """
     doc, impact, offset, peak, cdoc, cval = (
         postings.doc, postings.impact, bounds.offset, bounds.peak, sums.doc, sums.value,
@@ -183,9 +180,9 @@ def _score_window(
     postings: Postings, bounds: BlockBounds, terms: QueryTerms, live: Int64, n_live: int, begin: int, width: int,
     limit: float, sums: WindowSums,
 ) -> int:  # fmt: skip
-    """Exact sums of every document of a window that can pass the limit, as candidates; how many.
+    """Collect exact sums of all documents of a window that can pass the limit; return their number.
 
-    live[:n_live]: the terms with postings here, by decreasing bound.
+    live[:n_live]: terms with postings here, by decreasing bound.
     """
     doc, impact, now, stop, weight = postings.doc, postings.impact, terms.now, terms.stop, terms.weight
     needed, rest = n_live, 0.0
@@ -205,7 +202,7 @@ def _score_window(
         total += size if x < needed or size <= _LOOK_UP_POSTINGS * touched else 0
     dense = total * _SUMS_PER_POSTING > width
     added = needed
-    n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
+    n = int(np.int64(0))  # a literal 0 would compile functions of n a second time
     if needed > 1 or (n_live > 1 and stop[live[1]] - now[live[1]] < _LOOK_UP_POSTINGS * touched):
         for x in range(needed):
             i = live[x]
@@ -245,10 +242,12 @@ def search_by_postings(
     n_docs: int, postings: Postings, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
-    """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
+    """Search for queries; return 0, or 1 without searching if a weight is negative or not finite.
 
-    rank: the column of `top` for this k (0: none); 1 << window: documents of a window, for which sums is scratch; best:
-    scratch, the best k are selected whenever its keys, more than k, are full; terms, live: scratch.
+    rank: column of `top` for this k, 0 for none.
+    window: documents of a window, as a power of two.
+    best: scratch for more than k keys. When it is full, the best k are selected.
+    sums, terms, live: scratch.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

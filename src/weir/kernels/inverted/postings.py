@@ -1,31 +1,12 @@
 """From documents' terms to an impact index: counting, inversion, and BM25 impacts.
 
-Layout of an impact index (every sparse system uses it):
+Arrays of an impact index of V terms, N documents, P postings:
 
-    ptr     int64[V + 1]   postings of term t are ptr[t]:ptr[t + 1]
+    ptr     int64[V + 1]   offsets of each term's postings
     doc     int32[P]       internal document numbers, ascending within a term
-    impact  float32[P]     what one occurrence of the term in a query adds to that document's score
+    impact  float32[P]     score that one occurrence of the term in a query adds
 
-Internal numbers are the tie order: internal 0 is the document whose id sorts last, because ties break
-by document id descending. `order int32[N]` names the document behind each internal number.
-
-Signatures (V terms, N documents, P postings):
-
-    length_codes(lengths int[N]) -> uint8[N]; DECODED_LENGTHS float32[256]    Lucene's one-byte lengths
-    Forward(): .add(dptr int64[n+1], terms int32[], n_terms) -> lengths int64[n]
-               .drained() -> the same of the documents since the last call, ftf int32
-               .finish() -> (fptr int64[N+1], fterm int32[P], ftf)
-    document_frequencies(fterm, n_terms) -> int32[V]
-    lucene_idf(df, n_docs) -> float32[V]
-    lucene_inverse_norms(lengths int[N], average, k1, b, exact=False) -> float32[N]
-    average_length(lengths) -> float
-    added_up([(fptr, fterm, value), ...], n_terms) -> (ptr, term, value)    fields of one document, terms once
-    invert(fptr, fterm, ftf, order, weight float32[V], norm float32[N], formula, out=None)
-        -> (ptr, doc, impact)
-    place(fptr, fterm, value, first, cursor, doc, impact)       postings of some documents, whose numbers follow
-    add_frequencies(fterm, df)                                  counted in batches
-    by_block(fptr, fterm, ftf, block, blocks) -> (ends, term, count)    pairs by the blocks of their documents
-    append_lists(...)                                           lists of a block behind those of the blocks before
+Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` names their documents.
 """
 
 from __future__ import annotations
@@ -48,7 +29,7 @@ LUCENE, RATIO, VALUE = 0, 1, 2
 """Formulas of `invert`: w - w/(1 + tf*norm) in float32; w*tf/(tf + norm) in float64; w*value in float64."""
 
 _EXACT_CODES = 24
-"""Lengths below this have a code of their own; above, three bits after the leading one are kept."""
+"""Lengths below this have their own code; of longer ones three bits after the leading one are kept."""
 
 
 def _decode(code: int) -> int:
@@ -60,27 +41,24 @@ def _decode(code: int) -> int:
 
 _DECODED: Int64 = np.array([_decode(code) for code in range(256)], np.int64)
 DECODED_LENGTHS: Float32 = _DECODED.astype(np.float32)
-"""float32[256]: the length Lucene scores with for each stored byte (org.apache.lucene.util.SmallFloat)."""
+"""float32[256]: length with which Lucene scores each stored byte (org.apache.lucene.util.SmallFloat)."""
 
 
 def length_codes(lengths: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """The byte Lucene stores for each document length.
-
-    lengths: int[N], tokens, >= 0. Source: Lucene, SmallFloat.intToByte4.
-    """
+    """Return the byte that Lucene stores for each length in tokens, uint8[N] (SmallFloat.intToByte4)."""
     return (np.searchsorted(_DECODED, lengths, side="right") - 1).astype(np.uint8)
 
 
 def average_length(lengths: NDArray[np.integer]) -> float:
-    """Mean length of the documents that have any token, rounded to float32; 0.0 where none has."""
+    """Return the mean length of documents with tokens, rounded to float32; 0.0 without any."""
     filled = int(np.count_nonzero(lengths))
     return float(np.float32(int(lengths.sum(dtype=np.int64)) / filled)) if filled else 0.0
 
 
 def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
-    """ln(1 + (n_docs - df + 0.5) / (df + 0.5)), in double, rounded to float32.
+    """Return ln(1 + (n_docs - df + 0.5) / (df + 0.5)), computed in double, as float32[V] (BM25Similarity.idf).
 
-    df: int[V]; n_docs: documents in which the field is not empty. Source: Lucene, BM25Similarity.idf.
+    n_docs: documents whose field is not empty.
     """
     d = df.astype(np.float64)
     return np.log(1.0 + (n_docs - d + 0.5) / (d + 0.5)).astype(np.float32)
@@ -89,10 +67,9 @@ def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
 def lucene_inverse_norms(
     lengths: NDArray[np.integer], average: float, k1: float, b: float, exact: bool = False
 ) -> Float32:
-    """1 / (k1 * ((1 - b) + b * length / average)) of each document, in Lucene's float32 arithmetic.
+    """Return 1 / (k1 * ((1 - b) + b * length / average)) as Lucene's BM25Similarity in float32, float32[N].
 
-    lengths: int[N]; exact=False scores with the one-byte lengths, exact=True with the true ones.
-    Source: Lucene, BM25Similarity (the cache of norms).
+    exact: use true lengths instead of the one-byte lengths.
     """
     one, k, bb = np.float32(1), np.float32(k1), np.float32(b)
     used = lengths.astype(np.float32) if exact else DECODED_LENGTHS
@@ -108,19 +85,15 @@ def _count_batch(
     dptr: Int64,
     terms: Int32,
     first: int,
-    stamp: Int32,
-    slot: Int64,
+    stamp: Int32,  # last document with each term
+    slot: Int64,  # position of that pair
     out_term: Int32,
     out_tf: Counts,
     out_ptr: Int64,
     out_length: Int64,
     at: int,
 ) -> int:
-    """Distinct terms of each document with their counts, written from position `at`; the end position.
-
-    stamp[t] is the number of the last document holding t (the batch's documents start at `first`),
-    slot[t] where its pair stands.
-    """
+    """Write distinct terms and counts of each document from `at`; return the end position."""
     n = at
     for d in range(len(dptr) - 1):
         number = np.int32(first + d)
@@ -145,10 +118,9 @@ def _count_batch(
 
 
 class ForwardBuilder:
-    """Collects the documents' (term, count) pairs, batch by batch.
+    """Collects the (term, count) pairs of documents, batch by batch.
 
-    Memory: 6 bytes a pair (10 once a term occurs more than 65,535 times in a document) plus 8 a document.
-    Buffers grow in place, so the peak is what `finish` returns.
+    Takes 6 bytes a pair (10 once a count exceeds 65,535) and 8 a document, with no further peak.
     """
 
     def __init__(self) -> None:
@@ -164,9 +136,10 @@ class ForwardBuilder:
         self._slot: Int64 = np.empty(0, np.int64)
 
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
-        """Count the documents terms[dptr[i]:dptr[i+1]]; returns each one's length without dropped tokens.
+        """Count the documents terms[dptr[i]:dptr[i+1]]; return their lengths without dropped tokens, int64[n].
 
-        dptr: int64[n+1]; terms: int32, -1 marks a dropped token; n_terms: above every term number so far.
+        terms: int32, -1 for a dropped token.
+        n_terms: greater than every term number so far.
         """
         self._reserve(len(terms), n_terms)
         longest = int(np.diff(dptr).max(initial=0))
@@ -190,7 +163,7 @@ class ForwardBuilder:
         return lengths
 
     def finish(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """(fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]); the collector is empty afterwards."""
+        """Return (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]) and empty the builder."""
         self._term.resize(self._used, refcheck=False)
         self._tf.resize(self._used, refcheck=False)
         result = np.concatenate(self._ptr), self._term, self._tf
@@ -198,7 +171,7 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """What `finish` would give of the documents since the last call, with int32 counts; they are forgotten."""
+        """Return and forget the pairs since the last call, as `finish`, with int32 counts."""
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),
@@ -220,13 +193,13 @@ class ForwardBuilder:
 
 @jit
 def add_frequencies(fterm: Int32, df: Int32) -> None:
-    """Count the pairs of each term, in place."""
+    """Add the number of pairs of each term to `df`."""
     for j in range(len(fterm)):
         df[np.uint64(fterm[j])] += 1
 
 
 def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
-    """How many documents hold each term: int32[n_terms], from a forward index's terms."""
+    """Return the number of documents with each term, int32[n_terms], from a forward index's terms."""
     df = np.zeros(n_terms, np.int32)
     add_frequencies(fterm, df)
     return df
@@ -234,9 +207,9 @@ def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
 
 @jit
 def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, ends: Int64) -> int:
-    """Put each document's pairs of one term together, in place; the number of pairs that are left.
+    """Merge each document's pairs of one term in place; return the number of pairs left.
 
-    stamp: int32[V], -1 at first; slot: int64[V]; ends: int64[N], where each document's pairs end afterwards.
+    stamp: int32[V], -1 at first. ends: int64[N], filled.
     """
     n = 0
     for d in range(len(ptr) - 1):
@@ -255,9 +228,9 @@ def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, 
 
 
 def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
-    """The pairs (term, value) of each document in several fields, values of one term added in the order of the fields.
+    """Return (ptr, term, value) of documents with several fields, values of equal terms added in field order.
 
-    fields: (ptr int64[N + 1], term int32, value float64) of the same documents; n_terms: above every term number.
+    fields: (ptr int64[N + 1], term int32, value float64) of the same documents.
     """
     ptr = np.sum([one for one, _, _ in fields], axis=0)
     term, value = np.empty(ptr[-1], np.int32), np.empty(ptr[-1])
@@ -275,7 +248,7 @@ def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[
 
 @jit
 def _impact(formula: int, weight: np.float32, count: Any, scale: np.float32) -> np.float32:  # noqa: ANN401 - of any kind
-    """What one occurrence in a query adds, by a formula of `invert`."""
+    """Return the impact of one occurrence by a formula of `invert`."""
     if formula == 0:
         return weight - weight / (np.float32(1) + np.float32(count) * scale)
     if formula == 1:
@@ -309,22 +282,18 @@ def _invert(
 
 
 def invert(
-    fptr: Int64,
+    fptr: Int64,  # forward index in corpus order (`ForwardBuilder.finish`)
     fterm: Int32,
     ftf: NDArray[Any],
-    order: Int32,
-    weight: Float32,
-    norm: Float32,
+    order: Int32,  # int32[N], document of each internal number
+    weight: Float32,  # float32[V] (idf, factors folded in)
+    norm: Float32,  # float32[N] by INTERNAL number: inverse norms for LUCENE, k1*((1-b)+b*length/average) for RATIO
     formula: int = LUCENE,
-    out: tuple[Int32, Float32] | None = None,
+    out: tuple[Int32, Float32] | None = None,  # arrays to write to, such as memory-mapped ones
 ) -> tuple[Int64, Int32, Float32]:
     """Turn documents' terms into postings with impacts: (ptr int64[V+1], doc int32[P], impact float32[P]).
 
-    fptr, fterm, ftf: forward index of the documents in corpus order (`Forward.finish`); ftf may be float32.
-    order: int32[N], the document at each internal number. weight: float32[V] (idf, factors folded in).
-    norm: float32[N] by INTERNAL number: inverse norms for LUCENE, k1*((1-b)+b*length/average) for RATIO,
-    ignored for VALUE. out: arrays to write to (for example memory-mapped), each of P entries.
-    Raises BadValue for arrays of contradictory sizes or an unknown formula.
+    Raises BadValue for inconsistent sizes or an unknown formula.
     """
     if formula not in (LUCENE, RATIO, VALUE):
         raise BadValue(f"no impact formula {formula}")
@@ -338,12 +307,12 @@ def invert(
 
 
 @jit
-def place(
+def write_postings(
     fptr: Int64, fterm: Int32, value: Float32, first: int, cursor: Int64, doc: Int32, impact: Float32
 ) -> None:
-    """Write the postings of the documents with the internal numbers `first` and following, each term's in its list.
+    """Write the postings of documents with internal numbers from `first` to the lists of their terms.
 
-    fptr: int64[n + 1]; fterm: int32, value: float32, aligned; cursor: int64[V], where each list goes on, moved.
+    cursor: int64[V], position in each list; moved.
     """
     for i in range(len(fptr) - 1):
         for j in range(fptr[i], fptr[i + 1]):
@@ -369,9 +338,9 @@ def _by_block(
 
 
 def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
-    """The pairs of documents in the order of their blocks: (ends int64[blocks + 1], term, count).
+    """Return the pairs of documents sorted by block, stably: (ends int64[blocks + 1], term, count).
 
-    block: int32[n], the block of each document; those of one block stay in their order.
+    block: int32[n], block of each document.
     """
     ends = np.zeros(blocks + 1, np.int64)
     np.cumsum(np.bincount(block, np.diff(fptr), blocks), out=ends[1:])
@@ -382,22 +351,18 @@ def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -
 
 @jit
 def append_lists(
-    sizes: Int32,
-    cursor: Int64,
+    sizes: Int32,  # int32[T], lengths of the lists, contiguous from `at`
+    cursor: Int64,  # int64[T], position in each list, moved
     doc: Int32,
-    value: Counts,
+    value: Counts,  # counts or weights
     at: int,
     weight: Float32,
-    norm: Float32,
+    norm: Float32,  # float32[N] by internal number
     formula: int,
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
-    """Put a block's lists behind those of the blocks before, with impacts; where the next block's begin in doc.
-
-    sizes: int32[T], of its lists, which stand one after another from `at`; cursor: int64[T], where each list goes on,
-    moved; value: counts or weights; weight: float32[T]; norm: float32[N] by internal number; formula: see `invert`.
-    """
+    """Append a block's lists, with impacts, to earlier blocks; return the start of the next block in `doc`."""
     for t in range(len(sizes)):
         to, w = cursor[t], weight[t]
         for _ in range(sizes[t]):

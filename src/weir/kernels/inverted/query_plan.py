@@ -1,4 +1,6 @@
-"""What a query needs: its terms' lists, merged, bounded and in order, and where lists enter a window of documents."""
+"""Query plans: the lists of a query's terms, merged, bounded and ordered, and their parts in a window of
+documents.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 class Postings(NamedTuple):
-    """An inverted index: the postings of term t are ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
+    """An inverted index: postings of term t are ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
 
     ptr: Int64
     doc: Int32
@@ -26,7 +28,7 @@ class Postings(NamedTuple):
 
 
 class SparseQueries(NamedTuple):
-    """SparseQueries as terms: those of query q are ptr[q]:ptr[q + 1] of term and weight."""
+    """Queries as terms: those in ptr[q]:ptr[q + 1] of term and weight belong to query q."""
 
     ptr: Int64
     term: Int32
@@ -34,37 +36,38 @@ class SparseQueries(NamedTuple):
 
 
 class QueryTerms(NamedTuple):
-    """The lists of a query's terms by decreasing bound, filled in by `plan`; arrays as long as the longest query.
-
-    start, end: where the list lies among the postings; now, stop: its part within the window; ranges: its first range
-    in offset and peak of the block bounds, or -1; shift: of its ranges; weight: of the term in the query; bound: its
-    largest contribution to a score. order, number, column, merged_weight, merged_bound: scratch; number[order[i] & LOW]
-    is the i-th term.
-    """
+    """Lists of a query's terms by decreasing bound, filled by `plan`; arrays as long as the longest query."""
 
     start: Int64
+    """Range start..end-1 of the list among the postings."""
     end: Int64
     now: Int64
+    """Range now..stop-1 of the list within the window."""
     stop: Int64
     ranges: Int64
+    """First range in `offset` and `peak` of the block bounds, or -1."""
     shift: Int64
+    """As `BlockBounds.shift`."""
     order: Int64
+    """Scratch, as `number`, `column`, `merged_weight`, `merged_bound`; number[order[i] & LOW] is the i-th term."""
     number: Int64
     column: Int64
     weight: Float64
+    """Weight of the term in the query."""
     bound: Float64
+    """Largest contribution to a score."""
     merged_weight: Float64
     merged_bound: Float64
 
     @staticmethod
     def of(longest: int) -> QueryTerms:
-        """With room for the terms of the longest query."""
+        """Return arrays with room for the longest query."""
         return QueryTerms(*np.empty((9, longest), np.int64), *np.empty((4, longest)))
 
 
 @jit
 def first_at(doc: Int32, low: int, high: int, number: int) -> int:
-    """First position in doc[low:high] holding at least `number`; doubles its steps, as it is usually near."""
+    """Return the first position in doc[low:high] with at least `number`, by galloping search."""
     step = 1
     while low + step < high and doc[low + step] < number:
         low += step
@@ -85,12 +88,13 @@ def plan(
     postings: Postings, bounds: BlockBounds, queries: SparseQueries, q: int, rank: int, window: int, terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:  # fmt: skip
-    """Fill in the lists of query q: (how many, a score that the k-th best document has at least).
+    """Fill in the lists of query q; return (number of lists, lower bound of the k-th best score).
 
-    rank: the column of `top` for this k (0: none); window: documents of a window, as a power of two.
+    rank: column of `top` for this k, 0 for none.
+    window: documents of a window, as a power of two.
     """
     first, ptr = queries.ptr[q], postings.ptr
-    n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
+    n = int(np.int64(0))  # a literal 0 would compile functions of n a second time
     for j in range(first, queries.ptr[q + 1]):
         t = queries.term[j]
         if 0 <= t < len(ptr) - 1 and queries.weight[j] > 0 and ptr[t] < ptr[t + 1]:
@@ -143,9 +147,9 @@ def plan(
 def enter_window(
     doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
-    """Find each list's part before document `finish`: (how many terms have one, sum of their bounds).
+    """Find each list's part before document `finish`; return (number of lists with a part, sum of their bounds).
 
-    live: receives those terms, by decreasing bound.
+    live: receives these lists, by decreasing bound.
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):

@@ -1,23 +1,11 @@
-"""Exact top-k over an impact index.
+"""Exact top-k over an impact index, whose layout postings.py describes.
 
-    index = Impacts(n_docs, ptr, doc, impact, bounds)      bounds = BlockBounds.of(ptr, doc, impact, n_docs)
-    or for few documents: Impacts(n_docs, ptr, doc, impact, None), see exhaustive.py
-    or with learned weights: Impacts(..., columns)          columns = ByteBounds.of(ptr, doc, impact, n_docs)
+    index = Impacts(n_docs, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, n_docs))
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1)
 
-ptr int64[V+1], doc int32[P] ascending in a term, impact float32[P] >= 0 (see postings.py); queries as
-qptr int64[Q+1], qterm int32[], qweight float32[]; results count int32[Q], doc int32[Q, k], score
-float32[Q, k]. Read-only views are taken of every index array, so memory-mapped files serve as they are.
-
-A score is float32(sum over the query's terms, in float64, of weight * impact); order: score descending,
-internal number ascending; a row holds -1 and 0 beyond count[q]. Terms outside 0..V-1 and weights of 0 are
-ignored; a repeated term counts each time. Only documents with a score above 0 are returned.
-
-How it works. Documents are visited in windows that fit the cache. A window's terms are split as in MaxScore
-(Turtle and Flood 1995): the terms whose largest impacts together cannot reach the k-th best score so far
-are only looked up for documents that the other terms brought close enough. The k-th best score starts at
-the k-th largest impact of a single term. Everything is skipped on proof only, so results are exact. An index with
-columns is searched by upper bounds of all documents' scores instead, see bound_scan.py; the results are the same bits.
+A score is float32(sum over query terms, in float64, of weight * impact). Order: score descending, internal number
+ascending; only scores above 0 are returned. Terms outside 0..V-1 and weights of 0 are ignored; a repeated term counts
+each time.
 """
 
 from __future__ import annotations
@@ -60,21 +48,18 @@ def _read_only(array: NDArray[Any], dtype: type[np.generic] | None = None) -> ND
 
 @dataclass(frozen=True, eq=False)
 class Impacts:
-    """An impact index ready to be searched: postings by term and their bounds.
-
-    n_docs documents, ptr int64[V+1], doc int32[P], impact float32[P]; arrays may be memory-mapped. bounds: None where
-    documents are so few that all postings are added. columns: where frequent terms say little alone, as learned
-    weights do; None: searched by the postings only.
-    """
+    """An impact index ready for search; arrays may be memory-mapped."""
 
     n_docs: int
     ptr: Int64
     doc: Int32
     impact: Float32
     bounds: BlockBounds | None
+    """None for so few documents that all postings are added."""
     columns: ByteBounds | None = None
+    """For learned weights, under which single frequent terms say little; None searches by postings alone."""
     arrays: tuple[Any, ...] = field(init=False, repr=False)
-    """Read-only, as kernels take them: postings, then bounds or the largest impact of each term, then columns."""
+    """Read-only, for kernels: postings, then bounds or the largest impact of each term, then columns."""
 
     def __post_init__(self) -> None:
         ptr, impact = _read_only(self.ptr, np.int64), _read_only(self.impact, np.float32)
@@ -88,7 +73,6 @@ class Impacts:
 
 
 def _largest(ptr: Int64, impact: Float32) -> Float32:
-    """The largest impact of each term, 0 for one without postings."""
     found = np.zeros(len(ptr) - 1, np.float32)
     some = np.flatnonzero(np.diff(ptr))
     if len(some):
@@ -98,16 +82,21 @@ def _largest(ptr: Int64, impact: Float32) -> Float32:
 
 
 def _window(n_docs: int) -> int:
-    """Documents of a window as a power of two: sixteen windows or more, each of 4,096 to 65,536."""
+    """Return the size of a window as a power of two: at least sixteen windows, each of 4,096 to 65,536 documents."""
     return min(max(12, (n_docs >> 4).bit_length()), 16)
 
 
+# Documents are visited in windows that fit the cache. As in MaxScore (Turtle and Flood 1995), terms whose largest
+# impacts together cannot reach the k-th best score so far are only looked up in candidates from the other terms. That
+# score starts at the k-th largest impact of a single term. An index with columns is searched by upper bounds of all
+# scores (bound_scan.py), with the same bits. All skipping is by proof.
 def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, threads: int = 1) -> Hits:
-    """The k best documents of each query: (count int32[Q], doc int32[Q, k], score float32[Q, k]).
+    """Return the k best documents of each query, with doc -1 and score 0 beyond count.
 
-    qptr: int64[Q+1]; qterm: int32, unknown terms are -1; qweight: float32, >= 0. Results do not depend on
-    threads or on which queries are searched together. Raises BadValue for k < 1, for arrays of
-    contradictory sizes, and for weights that are negative or not finite.
+    qptr, qterm, qweight: int64[Q+1]; int32, -1 for an unknown term; float32, >= 0.
+
+    Results do not depend on threads or on the other queries. Raises BadValue for k < 1, inconsistent sizes, and
+    weights that are negative or not finite.
     """
     if k < 1:
         raise BadValue(f"k must be at least 1, not {k}")
@@ -156,31 +145,29 @@ def _chunk(index: Impacts, queries: SparseQueries, hits: Hits) -> None:
 
 
 def _exhaustively(index: Impacts, queries: SparseQueries, depth: int, hits: Hits) -> None:
-    """Search few documents."""
     sizes = -(-index.n_docs // 64) * 64, max(2 * depth + _SPACE_KEYS, _longest(queries.ptr))
 
-    def made() -> Scratch:
+    def make_scratch() -> Scratch:
         sums = np.zeros(sizes[0] + 1)
         return sums, sums.view(np.int64), Selection.of(sizes[1])
 
     _with_scratch(
         "exhaustive",
         sizes,
-        made,
+        make_scratch,
         lambda *some: search_exhaustively(*index.arrays, queries, depth, *some, hits),
     )
 
 
 def _by_bounds(index: Impacts, queries: SparseQueries, depth: int, hits: Hits) -> Int64:
-    """Search by upper bounds; the queries for which these left too many documents."""
     left = np.zeros(len(queries.ptr) - 1, np.bool_)
     room, longest = 8 * depth + 1024, _longest(queries.ptr)
 
-    def made() -> Scratch:
+    def make_scratch() -> Scratch:
         return BoundSums.of(1 << WINDOW, longest, room), Selection.of(room), QueryTerms.of(longest)
 
     _with_scratch(
-        "bounds", (room, longest), made,
+        "bounds", (room, longest), make_scratch,
         lambda *some: search_by_bounds(
             index.n_docs, *index.arrays, queries, depth, _rank(depth), WINDOW, *some, hits, left
         ),
@@ -192,12 +179,12 @@ def _by_postings(index: Impacts, queries: SparseQueries, depth: int, hits: Hits)
     window, longest = _window(index.n_docs), _longest(queries.ptr)
     rank, room = _rank(hits.doc.shape[1]), 2 * depth + _SLACK_KEYS
 
-    def made() -> Scratch:
+    def make_scratch() -> Scratch:
         sums, live = WindowSums.of(1 << window), np.empty(longest, np.int64)
         return sums, Selection.of(room), QueryTerms.of(longest), live
 
     _with_scratch(
-        "postings", (window, room, longest), made,
+        "postings", (window, room, longest), make_scratch,
         lambda *some: search_by_postings(
             index.n_docs, *index.arrays[:2], queries, depth, rank, window, *some, hits
         ),
@@ -205,7 +192,7 @@ def _by_postings(index: Impacts, queries: SparseQueries, depth: int, hits: Hits)
 
 
 def _longest(qptr: Int64) -> int:
-    """Room for the terms of the longest query, in steps that let most calls use the memory of the last."""
+    """Return room for the longest query, rounded up so that most calls reuse the scratch of the last."""
     longest = qptr.item(1) - qptr.item(0) if len(qptr) == 2 else int((qptr[1:] - qptr[:-1]).max(initial=0))
     return max(64, 1 << longest.bit_length())
 
@@ -213,11 +200,7 @@ def _longest(qptr: Int64) -> int:
 def _with_scratch(
     kind: str, sizes: tuple[int, ...], make: Callable[[], Scratch], run: Callable[..., int]
 ) -> None:
-    """Call a search with one thread's scratch arrays, those of the last call where they are of these sizes.
-
-    They are given back after use: should a call be interrupted, the next one starts from clean memory. Raises BadValue
-    where the search returns that a weight is none.
-    """
+    """Call a search with this thread's scratch arrays; raises BadValue for an invalid weight."""
     held = _scratch.__dict__.pop(kind, None)
     arrays = held[1] if held is not None and held[0] == sizes else make()
     status = run(*arrays)
@@ -227,5 +210,5 @@ def _with_scratch(
 
 
 def _rank(k: int) -> int:
-    """The column of `BlockBounds.top` that bounds the k-th best score; 0: none."""
+    """Return the column of `BlockBounds.top` that bounds the k-th best score; 0 for none."""
     return next((i + 1 for i, r in enumerate(RANKS) if k <= r), 0)

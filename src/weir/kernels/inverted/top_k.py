@@ -1,8 +1,7 @@
-"""Selecting and sorting packed (score, document) keys.
+"""Selection and sorting of packed (score, document) keys.
 
-A key is int64: the bits of a float32 score above, those of a negative one turned so that larger scores have larger
-keys; the complement of the internal number below. Larger keys rank first: score descending, then internal number
-ascending.
+A key is int64: above the bits of a float32 score, flipped if negative so that keys order as scores; below the
+complement of the internal number. Larger keys rank first: score descending, then internal number ascending.
 """
 
 from __future__ import annotations
@@ -17,26 +16,25 @@ from weir.kernels.jit import jit
 Keys: TypeAlias = NDArray[np.int64]
 
 LOW = 0xFFFFFFFF
-"""The half of a key that holds the complement of the internal number."""
+"""Mask of the complement of the internal number."""
 _INSERTION_SORT_KEYS = 48  # keys that are sorted by insertion
 
 
 class Selection(NamedTuple):
-    """What selecting the best keys works in; all is scratch.
-
-    keys, spare: int64, with room for the keys that are held at most; counts: int64[2048]; number: float32[1] and bits:
-    uint32[1], the same memory, through which a score becomes a part of a key and back.
-    """
+    """Memory in which the best keys of a query are selected, reused for the next."""
 
     keys: Keys
+    """int64[room], as `spare`."""
     spare: Keys
     counts: Keys
+    """int64[2048]."""
     number: NDArray[np.float32]
+    """float32[1], the same memory as `bits`, uint32[1]; converts scores to parts of keys and back."""
     bits: NDArray[np.uint32]
 
     @staticmethod
     def of(room: int) -> Selection:
-        """With room for so many keys."""
+        """Return memory to select among up to `room` keys."""
         number = np.empty(1, np.float32)
         return Selection(
             *np.empty((2, room), np.int64), np.empty(2048, np.int64), number, number.view(np.uint32)
@@ -53,7 +51,7 @@ class Hits(NamedTuple):
 
 @jit
 def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
-    """Order keys[low:high + 1] so far that keys[rank] is what a descending sort would put there."""
+    """Reorder keys[low:high + 1] until keys[rank] is as in a descending sort."""
     while low < high:
         a, b, c = keys[low], keys[(low + high) >> 1], keys[high]
         pivot = max(min(a, b), min(max(a, b), c))
@@ -77,9 +75,9 @@ def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
 
 @jit
 def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
-    """Move the k largest of keys[:n] to the front; returns the smallest of them.
+    """Move the k largest of keys[:n] to the front; return the smallest of them.
 
-    n >= k >= 1, keys distinct; spare as long as keys and counts int64[2048] are scratch.
+    Requires n >= k >= 1 and distinct keys; `spare` (as long as keys) and counts int64[2048] are scratch.
     """
     if n <= 128:
         _partial_sort(keys, 0, n - 1, k - 1)
@@ -120,7 +118,7 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
 
 @jit
 def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
-    """Sort keys[:n] in place; spare as long as keys and counts int64[2048] are scratch."""
+    """Sort keys[:n] in place; `spare` (as long as keys) and counts int64[2048] are scratch."""
     if n <= _INSERTION_SORT_KEYS:
         for i in range(1, n):
             v, j = keys[i], i - 1
@@ -172,7 +170,7 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
 
 @jit
 def write_hits(best: Selection, n: int, q: int, hits: Hits) -> None:
-    """Unpack the first n keys, which are sorted, into a query's row of the results."""
+    """Unpack the first n keys, sorted, into a query's row of the results."""
     hits.count[q] = n
     for i in range(hits.doc.shape[1]):
         best.bits[0] = np.uint32(best.keys[i] >> 32) if i < n else np.uint32(0)

@@ -1,4 +1,4 @@
-"""The measures, each a decorated function from the join of a run with judgments to one number a query."""
+"""The measures: each is a decorated function from the join of a run with judgments to one number a query."""
 
 # ruff: noqa: F403 - each file says in its `__all__` which measures it has
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Grades, Int32, Int64
-from weir.measures.library.arithmetic import place, powers, ratio
+from weir.measures.library.arithmetic import place_in_query, powers, ratio
 from weir.measures.measure import measure
 
 __all__ = ["Accuracy", "Compat"]
@@ -16,17 +16,17 @@ _OVER = {"over": ("ideal", "weights")}
 
 @measure("Accuracy")
 def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Share of pairs of a relevant and another document, both returned, where the relevant one stands first.
+    """Share of returned pairs of a relevant and another document with the relevant one ranked higher.
 
-    Pairs are those of the first k; unjudged documents are not relevant. 0 where nothing relevant was returned;
-    1 where all that was returned is relevant, which leaves no pair (ir-measures divides by zero).
-    Source: ir-measures Accuracy.
+    Pairs are within the first k; unjudged documents are not relevant. 0 if nothing relevant was returned, 1 if
+    everything returned is relevant, which leaves no pair (ir-measures divides by zero). Source: ir-measures
+    Accuracy.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
     found = j.per_query(j.query, rows)
     others = (j.retrieved if k is None else np.minimum(j.retrieved, k)) - found
-    wrong = j.total(query, (j.rank[rows] - 1 - place(query)).astype(np.float64))
+    wrong = j.total(query, (j.rank[rows] - 1 - place_in_query(query)).astype(np.float64))
     return np.where(found > 0, 1.0 - ratio(wrong, others * found), 0.0)
 
 
@@ -34,12 +34,14 @@ def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ideal") -> Float64:
     """Compatibility: rank-biased overlap of the ranking with the ideal ranking that is nearest to it.
 
-    The ideal ranking holds the documents of a grade above 0, best grade first, and those of one grade in the
-    order in which they were returned. Overlaps are weighed by p^(depth - 1) down to the end of the longer list.
-    p: from 0 to 0.9999. over: what it is divided by, "ideal": the overlap of the ideal with itself, or "weights":
-    the sum of the weights (ir-measures' normalize=False). 0 where nothing is relevant. ir-measures places ideal
-    documents that were not returned above those of a negative score.
-    Source: Clarke et al. 2021; ir-measures Compat.
+    The ideal ranking holds the documents of a grade above 0, best grade first, then in the order returned. Overlaps
+    are weighted by p^(depth - 1) down to the end of the longer list; 0 if nothing is relevant.
+    p: from 0 to 0.9999.
+    over: the divisor, "ideal": the ideal's overlap with itself, or "weights": the sum of the weights (ir-measures'
+        normalize=False).
+
+    ir-measures ranks ideal documents that were not returned above documents of a negative score. Source: Clarke et
+    al. 2021; ir-measures Compat.
     """
     rows = j.found_above_zero(k)
     query, rank, count = j.query[rows], j.rank[rows], j.above_zero()
@@ -55,7 +57,6 @@ def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ide
 
 
 def _ideal_rank(j: Judged, query: Int32, grade: Grades, rank: Int32) -> Int64:
-    """Where these documents stand in the ideal ranking: behind better grades, in order of rank among their own."""
     best = j.ideal > 0
     scale = np.unique(j.ideal[best])
     key = _key(query, np.searchsorted(scale, grade))
@@ -63,10 +64,9 @@ def _ideal_rank(j: Judged, query: Int32, grade: Grades, rank: Int32) -> Int64:
     first = np.cumsum(j.above_zero()) - j.above_zero()
     order = np.lexsort((rank, key))
     ideal = np.empty(len(query), np.int64)
-    ideal[order] = place(key[order])
+    ideal[order] = place_in_query(key[order])
     return ideal + better - first[query] + 1
 
 
 def _key(query: Int32, level: Int64) -> Int64:
-    """Ascends with the query, and within it as levels of the scale fall."""
     return (query.astype(np.int64) << 32) - level

@@ -1,4 +1,4 @@
-"""Arithmetic that measures share: quotients, sums along each ranking, what grades are worth, the scale of grades."""
+"""Arithmetic that measures share: quotients, sums along rankings, gains, and the scale of grades."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "gain_of",
     "gain_table",
     "ideal_gains",
-    "place",
+    "place_in_query",
     "powers",
     "product_before",
     "ratio",
@@ -39,13 +39,13 @@ _NAMED = ("linear", "exp")
 GAINS = {"gain": _NAMED}
 
 
-def place(query: NDArray[np.integer]) -> Int64:
-    """The place, from 0, of each row among the rows of its query; rows are sorted by query."""
+def place_in_query(query: NDArray[np.integer]) -> Int64:
+    """Return the position, from 0, of each row within its query; rows are sorted by query."""
     return np.arange(len(query)) - np.searchsorted(query, query, side="left")
 
 
 def sum_until(query: Int32, values: Float64) -> Float64:
-    """For each row the sum of its query's values up to and including it, added in that order."""
+    """Return the running sum of values within each query, added in that order."""
     sums = values.astype(np.float64)
     for rows in _by_place(query):
         sums[rows] += sums[rows - 1]
@@ -55,19 +55,18 @@ def sum_until(query: Int32, values: Float64) -> Float64:
 def sum_within(
     query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
 ) -> Float64:
-    """For each (of, until) the sum of the values of that query down to that rank; rows by query, then rank."""
+    """Return for each (of, until) the sum of that query's values down to that rank; rows by query, then rank."""
     sums = np.append(0.0, sum_until(query, values))
     stop = np.searchsorted(_position(query, rank), _position(of, until), side="right")
     return np.where(stop > np.searchsorted(query, of), sums[stop], 0.0)
 
 
 def _position(query: Int32, rank: NDArray[np.integer]) -> Int64:
-    """Ascends with the query, and within it with the rank."""
     return (query.astype(np.int64) << 32) + rank
 
 
 def product_before(query: Int32, values: Float64) -> Float64:
-    """For each row the product of its query's values before it; 1 for the first."""
+    """Return for each row the product of its query's earlier values; 1 for the first."""
     products = np.ones(len(values))
     for rows in _by_place(query):
         products[rows] = products[rows - 1] * values[rows - 1]
@@ -75,25 +74,21 @@ def product_before(query: Int32, values: Float64) -> Float64:
 
 
 def _by_place(query: Int32) -> list[Int64]:
-    """Row numbers of all second rows, of all third rows, and so on."""
-    at = place(query)
+    at = place_in_query(query)
     order = np.argsort(at, kind="stable")
     cuts = np.cumsum(np.bincount(at))
     return [order[a:b] for a, b in pairwise(cuts)]
 
 
 def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
-    """above / below, and 0 where below is 0: a query with nothing to find scores 0, as in trec_eval."""
+    """Return above / below, and 0 if below is 0: a query with nothing to find scores 0, as in trec_eval."""
     values = np.zeros(len(above), np.float64)
     np.divide(above, below, out=values, where=np.asarray(below) != 0)
     return values
 
 
 def gain_table(text: str) -> str:
-    """A table such as "1=1,2=3" with its grades in order and its gains as short as can be.
-
-    Raises ValueError, naming what is expected, for anything but grades from 0, each once, with gains from 0.
-    """
+    """Return a table such as "1=1,2=3" in normal form; raises ValueError, naming the expected form, for other text."""
     pairs = [
         re.fullmatch(r"\s*([0-9]{1,5}(?:\.[0-9]{1,16})?)\s*=\s*([0-9.eE+-]{1,25})\s*", part)
         for part in text.split(",")
@@ -112,10 +107,9 @@ TABLE = {"gain": gain_table}
 
 
 def gain_of(grade: Grades, gain: str) -> Float64:
-    """What documents of these grades are worth: the grade itself, 2^grade - 1 for "exp", or as a table says.
+    """Return the gains of these grades: the grade itself, 2^grade - 1 for "exp", or the value in a table.
 
-    A grade below 0 is worth nothing; one that a table leaves out is worth itself. Raises BadValue for grades that
-    "exp" would lift beyond the range of a double.
+    Grades below 0 gain 0; grades missing in a table are their own gain. Raises BadValue if "exp" overflows.
     """
     worth = np.maximum(grade, 0).astype(np.float64)
     if gain == "exp":
@@ -130,7 +124,7 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Query, rank and gain of the documents within the first k that are worth anything, by query then rank."""
+    """Return (query, rank, gain) of the documents within the first k that have a gain, by query, then rank."""
     rows = j.found_above_zero(k) if gain in _NAMED else j.found(k, 0)
     query, rank, worth = j.query[rows], j.rank[rows], gain_of(j.grade[rows], gain)
     if gain in _NAMED:
@@ -140,7 +134,7 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """As found_gains for the best possible ranking: every judged document, most gain first."""
+    """Return `found_gains` of the best possible ranking: every judged document, largest gain first."""
     query, rank = j.ideal_query(), j.ideal_rank()
     rows = (rank <= k) if k is not None else np.ones(len(rank), np.bool_)
     if gain in _NAMED:
@@ -160,7 +154,7 @@ SCALE = {"max_grade": (1.0, 100.0)}
 
 
 def refuse_beyond(j: Judged, max_grade: int) -> None:
-    """Raise BadValue where a judgment lies beyond the highest grade of the scale, found or not."""
+    """Raise BadValue if a judgment, found or not, exceeds the highest grade of the scale."""
     highest = j.ideal.max(initial=0)
     if highest > max_grade:
         raise BadValue(
@@ -169,7 +163,7 @@ def refuse_beyond(j: Judged, max_grade: int) -> None:
 
 
 def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
-    """The highest grade among the judgments of each query, [Q]; 0 where none is above."""
+    """Return the highest grade of each query; 0 if none is above 0."""
     best = np.zeros(len(j), np.result_type(j.ideal, np.int64))
     some = np.flatnonzero(np.diff(j.ideal_ptr))
     best[some] = np.maximum(j.ideal[j.ideal_ptr[some]], 0)
@@ -177,10 +171,8 @@ def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
 
 
 def powers(base: float, exponent: NDArray[np.number]) -> Float64:
-    """The base to these whole powers from 0, float64[n].
-
-    By multiplications alone, whose bits are the same on every processor; those of np.power are not.
-    """
+    """Return base ** exponent for whole exponents from 0, float64[n], bit-identical on all processors."""
+    # By multiplications only: the bits of np.power differ between processors.
     left, square = exponent.astype(np.int64), base
     power = np.ones(left.shape)
     while left.any():

@@ -1,4 +1,4 @@
-"""Measures that ask only whether a document is relevant (its grade is `rel` or better), and points of their curve."""
+"""Measures of binary relevance (the grade is `rel` or better), and points of the precision-recall curve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32, Int64
-from weir.measures.library.arithmetic import best_grades, place, ratio
+from weir.measures.library.arithmetic import best_grades, place_in_query, ratio
 from weir.measures.measure import Setting, measure
 
 __all__ = ["AP", "IAP", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Success"]
@@ -16,9 +16,9 @@ __all__ = ["AP", "IAP", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Success"]
 
 @measure("P", cutoff="required")
 def P(j: Judged, *, k: int, rel: float = 1) -> Float64:
-    """Share of the first k places that hold a relevant document.
+    """Share of the first k ranks that hold a relevant document.
 
-    The divisor is k, also when fewer are returned. Source: trec_eval m_P.c.
+    The divisor is k, even if fewer are returned. Source: trec_eval m_P.c.
     """
     return _hits(j, k, rel) / k
 
@@ -27,7 +27,7 @@ def P(j: Judged, *, k: int, rel: float = 1) -> Float64:
 def R(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of the relevant documents found within the first k.
 
-    The divisor is all relevant documents, also when there are more than k. Source: trec_eval m_recall.c.
+    The divisor is all relevant documents, even if there are more than k. Source: trec_eval m_recall.c.
     """
     return ratio(_hits(j, k, rel), j.relevant(rel))
 
@@ -43,7 +43,7 @@ def R_cap(j: Judged, *, k: int, rel: float = 1) -> Float64:
 
 @measure("Success", cutoff="required")
 def Success(j: Judged, *, k: int, rel: float = 1) -> Float64:
-    """1 where a relevant document is among the first k, else 0; also called hit rate or accuracy@k.
+    """1 if a relevant document is among the first k, else 0; also called hit rate or accuracy@k.
 
     Source: trec_eval m_success.c.
     """
@@ -52,10 +52,10 @@ def Success(j: Judged, *, k: int, rel: float = 1) -> Float64:
 
 @measure("AP")
 def AP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Average precision: the mean, over all relevant documents, of the precision where each was found.
+    """Average precision: the mean, over all relevant documents, of the precision at the rank of each.
 
-    Relevant documents that are not found within the first k count 0; the divisor stays all of them.
-    Its mean over queries is MAP. Source: trec_eval m_map.c, m_map_cut.c.
+    Relevant documents not found within the first k count 0; the divisor stays all of them. Its mean over queries is
+    MAP. Source: trec_eval m_map.c, m_map_cut.c.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -69,8 +69,10 @@ def AP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: float = 1) -> Float64:
     """Reciprocal rank: 1 / rank of the first relevant document within the first k, else 0.
 
-    Its mean over queries is MRR. of: "best" looks for a relevant document of the query's highest grade only,
-    as BIRCO does. Source: trec_eval m_recip_rank.c; BIRCO rank2metric.py.
+    Its mean over queries is MRR.
+    of: "relevant", or "best" for a relevant document of the query's highest grade only, as in BIRCO.
+
+    Source: trec_eval m_recip_rank.c; BIRCO rank2metric.py.
     """
     rows = j.found(k, rel)
     if of == "best":
@@ -93,9 +95,11 @@ _ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: float = 1) -> Float64:
     """R-precision: precision after as many documents as are relevant to the query.
 
-    The divisor is the number of relevant documents, also when fewer were returned or k is smaller;
-    0 where nothing is relevant. times: precision after so many times as many, that number plus 0.9 and
-    cut to a whole one. Source: trec_eval m_Rprec.c, m_Rprec_mult.c.
+    The divisor is the number of relevant documents, even if fewer were returned or k is smaller; 0 if nothing is
+    relevant.
+    times: multiple of that number, rounded down after adding 0.9.
+
+    Source: trec_eval m_Rprec.c, m_Rprec_mult.c.
     """
     count = np.floor(times * j.relevant(rel) + 0.9)
     hits = j.found(k, rel) & (j.rank <= count[j.query])
@@ -108,11 +112,12 @@ def IPrec(
 ) -> Float64:
     """Interpolated precision: the best precision at this recall or any higher one.
 
-    recall: from 0 to 1; times the number of relevant documents it says how many of them must be found.
-    rounding: where that is no whole number, "up" takes the next (trec_eval up to 9 and ir-measures, which
-    add 0.9 and cut) and "nearest" the nearest (trec_eval 10). At 0 all ranks count.
-    0 where so many are not found, and where nothing is relevant.
-    Source: trec_eval m_iprec_at_recall.c; ir-measures' IPrec@recall.
+    recall: from 0 to 1; times the number of relevant documents it says how many must be found. At 0 all ranks
+        count.
+    rounding: of that number, "up" (trec_eval up to 9 and ir-measures, which add 0.9 and truncate) or "nearest"
+        (trec_eval 10).
+
+    0 if too few are found or nothing is relevant. Source: trec_eval m_iprec_at_recall.c; ir-measures' IPrec@recall.
     """
     return _interpolated(_Curve.of(j, k, rel), recall, rounding)
 
@@ -121,8 +126,9 @@ def IPrec(
 def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1) -> Float64:
     """Eleven-point average: the mean of interpolated precision at recall 0, 0.1, 0.2, ... and 1.
 
-    The recall points are those of IPrec. rounding: as there, "up" (trec_eval up to 9) or "nearest"
-    (trec_eval 10). 0 where nothing relevant was returned. Source: trec_eval m_11pt_avg.c.
+    rounding: as in IPrec, "up" (trec_eval up to 9) or "nearest" (trec_eval 10).
+
+    0 if nothing relevant was returned. Source: trec_eval m_11pt_avg.c.
     """
     curve = _Curve.of(j, k, rel)
     total = np.zeros(len(j))
@@ -133,7 +139,7 @@ def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1
 
 @dataclass(frozen=True)
 class _Curve:
-    """Precision where it can peak: at each relevant document found, the n-th of its query."""
+    """The precision at each relevant document found, the only points where it can peak."""
 
     relevant: Int64
     query: Int32
@@ -143,12 +149,12 @@ class _Curve:
     @staticmethod
     def of(j: Judged, k: int | None, rel: float) -> _Curve:
         rows = j.found(k, rel)
-        found = place(j.query[rows]) + 1
+        found = place_in_query(j.query[rows]) + 1
         return _Curve(j.relevant(rel), j.query[rows], found, found / j.rank[rows])
 
 
 def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
-    """How many relevant documents must be found for this recall, float64[Q]; whole numbers."""
+    """Return the number of relevant documents that must be found for this recall, as float64[queries]."""
     exact = recall * relevant
     needed: Float64 = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)
     return needed

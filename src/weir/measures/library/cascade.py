@@ -14,14 +14,14 @@ __all__ = ["ERR", "nERR"]
 
 @measure("ERR", within=SCALE)
 def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
-    """Expected reciprocal rank: 1 / rank at which a reader who stops once satisfied is expected to stop.
+    """Expected reciprocal rank: the expected 1 / rank at which a reader stops, once satisfied.
 
-    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade; one that is unjudged or
-    of grade 0 and below never does. max_grade: the highest grade of the scale, from 1 to 100, not of the
-    judgments: 4 in gdeval, whatever the judgments hold, so that binary judgments give small values; a
-    higher grade is refused. 0 where nothing relevant is among the first k. gdeval prints five decimals
-    and leaves queries without a relevant document out, which count 0 here.
-    Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
+    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade, an unjudged one never.
+    max_grade: highest grade of the scale, from 1 to 100, not of the judgments: 4 in gdeval, so that binary
+        judgments give small values; a higher grade is refused.
+
+    0 if nothing relevant is among the first k. gdeval prints five decimals and skips queries without a relevant
+    document, which count 0 here. Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
     """
     rows = j.found_above_zero(k)
     return stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
@@ -31,9 +31,11 @@ def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
 def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank divided by that of the best possible ranking, cut at the same rank.
 
-    The best ranking holds every judged document, by descending grade. max_grade: as in ERR. 0 where
-    nothing is relevant. ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR).
-    Source: Chapelle et al. 2009; the normalisation is that of nDCG, and of ndeval for ERR-IA.
+    The best ranking holds every judged document, by descending grade; 0 if nothing is relevant.
+    max_grade: as in ERR.
+
+    ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR). Source: Chapelle et al. 2009; normalised as nDCG
+    is, and ERR-IA in ndeval.
     """
     rows = j.found_above_zero(k)
     found = stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
@@ -44,11 +46,11 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
 
 
 def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
-    """The chance that documents of these grades satisfy the reader; raises BadValue for one beyond the scale."""
+    """Return the probability that documents of these grades satisfy; raises BadValue for a grade beyond the scale."""
     refuse_beyond(j, max_grade)
     return (np.exp2(grade.astype(np.float64)) - 1.0) / 2.0**max_grade
 
 
 def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
-    """The expected reciprocal rank of these documents, by query then rank, with their chances to satisfy."""
+    """Return each query's expected reciprocal rank; rows by query, then rank, `stop` is the probability to satisfy."""
     return j.total(query, stop * product_before(query, 1.0 - stop) / rank)

@@ -1,4 +1,4 @@
-"""Measures of how much of a ranking anybody ever judged."""
+"""Measures of the share of a ranking that was judged."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ __all__ = ["Hole", "Judged_at"]
 
 @measure("Judged", cutoff="required", of="presence", better="neither")
 def Judged_at(j: Judged, *, k: int) -> Float64:
-    """Share of the first k documents returned that were judged for this query, whatever the grade.
+    """Share of the first k documents returned that were judged for this query, with any grade.
 
-    The divisor is what was returned, at most k; 0 where nothing was. Judged is per (query, document)
-    pair: a document judged for another query only is not judged here. Source: ir-measures' Judged@k;
-    Elastic's judge rate.
+    The divisor is the number returned, at most k; 0 if nothing was. A document judged for another query only is not
+    judged. Source: ir-measures' Judged@k; Elastic's judge rate.
     """
     return ratio(_judged(j, k), np.minimum(j.retrieved, k))
 
 
 @measure("Hole", cutoff="required", of="presence", better="less")
 def Hole(j: Judged, *, k: int) -> Float64:
-    """Share of the first k places that hold a document nobody judged for this query.
+    """Share of the first k ranks that hold a document nobody judged for this query.
 
-    The divisor is k. BEIR's own code counts a document as judged when any query judged it, so its
-    holes are smaller. Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
+    The divisor is k. BEIR's code counts a document as judged if any query judged it, so its holes are smaller.
+    Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
     """
     return (np.minimum(j.retrieved, k) - _judged(j, k)) / k
 

@@ -1,9 +1,8 @@
-"""Measures that say how likely a reader goes on from each rank to the next: the C/W/L family.
+"""C/W/L measures: models of a reader who goes on from each rank with some probability.
 
-The value is what a document seen is worth on average: gains weighed by the chance that the reader comes so far.
-The gain of a document is its grade divided by `max_grade`, the highest of the scale, 4 unless said otherwise; a
-higher grade is refused, and an unjudged document gains nothing. Without a cut-off the reader may go on to rank
-1,000, also where fewer are returned, as in cwl_eval.
+The value is the expected gain per document seen. A document's gain is its grade divided by `max_grade`, the highest
+of the scale (default 4); a higher grade is refused, an unjudged document gains nothing. Without a cut-off the
+reader may go on to rank 1,000, even if fewer are returned, as in cwl_eval.
 """
 
 from __future__ import annotations
@@ -26,14 +25,16 @@ _DEEPEST_RANK = 10_000
 _CELLS = 1 << 21
 _WANTED = SCALE | {"T": (0.001, 1000.0)}
 GoesOn: TypeAlias = Callable[[Float64, Float64], Float64]
-"""From gains, float64[Q, n], and ranks, float64[n], the chance to go on from each rank, float64[Q, n]."""
+"""Maps gains float64[queries, n] and ranks float64[n] to probabilities of going on, float64[queries, n]."""
 
 
 @measure("BPM", cutoff="required", within=_WANTED)
 def BPM(j: Judged, *, k: int, T: float = 1.0, max_grade: int = 4) -> Float64:
     """Bejeweled player model: the mean gain of a reader who stops after k documents or once the gains reach T.
 
-    T: the gain that is wanted, in units of the highest grade. max_grade: the highest grade of the scale.
+    T: wanted gain, in units of the highest grade.
+    max_grade: highest grade of the scale.
+
     Source: Zhang et al. 2017 (static form); cwl_eval cwl_bpm.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: (np.cumsum(gain, axis=1) < T).astype(np.float64))
@@ -41,9 +42,11 @@ def BPM(j: Judged, *, k: int, T: float = 1.0, max_grade: int = 4) -> Float64:
 
 @measure("INSQ", within=_WANTED)
 def INSQ(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
-    """Mean gain of a reader who goes on from rank i with chance ((i + 2T - 1) / (i + 2T))^2, whatever was found.
+    """Mean gain of a reader who goes on from rank i with probability ((i + 2T - 1) / (i + 2T))^2.
 
-    T: how many documents of the highest grade are wanted. max_grade: the highest grade of the scale.
+    T: wanted number of documents of the highest grade.
+    max_grade: highest grade of the scale.
+
     Source: Moffat et al. 2012; cwl_eval cwl_insq.py.
     """
     return _seen(j, k, max_grade, lambda gain, rank: np.broadcast_to(patience(rank + 2 * T), gain.shape))
@@ -51,10 +54,12 @@ def INSQ(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 
 @measure("INST", within=_WANTED)
 def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
-    """Mean gain of a reader who is the readier to stop the more of the wanted gain T was found.
+    """Mean gain of a reader who is more ready to stop the more of the wanted gain T was found.
 
-    The chance to go on from rank i is that of INSQ with T plus what is still wanted in place of 2T.
-    T: how many documents of the highest grade are wanted. max_grade: the highest grade of the scale.
+    The probability of going on from rank i is that of INSQ, with T plus the gain still wanted in place of 2T.
+    T: wanted number of documents of the highest grade.
+    max_grade: highest grade of the scale.
+
     Source: Bailey et al. 2015; cwl_eval cwl_inst.py.
     """
     return _seen(j, k, max_grade, lambda gain, rank: patience(rank + T + (T - np.cumsum(gain, axis=1))))
@@ -62,51 +67,56 @@ def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 
 @measure("NERR8", cutoff="required", within=SCALE)
 def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
-    """Nearly expected reciprocal rank: the mean gain of a reader who stops with the chance that a gain says.
+    """Nearly expected reciprocal rank: the mean gain of a reader who stops with a probability equal to the gain.
 
-    max_grade: the highest grade of the scale. Equation 8 of the paper; nERR is another measure.
-    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    max_grade: highest grade of the scale.
+
+    Equation 8 of the paper; nERR is another measure. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: 1.0 - gain)
 
 
 @measure("NERR9", cutoff="required", within=SCALE)
 def NERR9(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
-    """As NERR8, and the reader at rank i goes on with chance i / (i + 1) besides.
+    """NERR8 with the probability of going on at rank i multiplied by i / (i + 1).
 
-    max_grade: the highest grade of the scale. Equation 9 of the paper.
-    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    max_grade: highest grade of the scale.
+
+    Equation 9 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, rank: rank / (rank + 1.0) * (1.0 - gain))
 
 
 @measure("NERR10", within=SCALE | {"p": (0.0, 0.9999)})
 def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 4) -> Float64:
-    """As NERR8, and the reader goes on with chance p besides, as in RBP.
+    """NERR8 with the probability of going on multiplied by p, as in RBP.
 
-    p: from 0 to 0.9999. max_grade: the highest grade of the scale. Equation 10 of the paper.
-    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    p: from 0 to 0.9999.
+    max_grade: highest grade of the scale.
+
+    Equation 10 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: p * (1.0 - gain))
 
 
 @measure("NERR11", within=_WANTED)
 def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
-    """As NERR8, and the reader goes on with the chance of INSQ besides.
+    """NERR8 with the probability of going on multiplied by that of INSQ.
 
-    T: how many documents of the highest grade are wanted. max_grade: the highest grade of the scale.
+    T: wanted number of documents of the highest grade.
+    max_grade: highest grade of the scale.
+
     Equation 11 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, rank: patience(rank + 2 * T) * (1.0 - gain))
 
 
 def patience(rank: Float64) -> Float64:
-    """The chance to go on in INSQ: the square of (rank - 1) / rank."""
+    """Return INSQ's probability of going on: the square of (rank - 1) / rank."""
     return np.square((rank - 1.0) / rank)
 
 
 def _seen(j: Judged, k: int | None, max_grade: int, goes_on: GoesOn) -> Float64:
-    """The mean gain of what a reader sees."""
     refuse_beyond(j, max_grade)
     depth = DEPTH if k is None else k
     if depth > _DEEPEST_RANK:

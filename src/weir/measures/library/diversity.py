@@ -1,7 +1,7 @@
 """Measures of rankings that should serve every intent of a query. Relevant: the grade is `rel` or better.
 
-They need judgments for each intent (subtopic): TREC's second column. Only intents for which a relevant document
-is known count, all alike; a query without any scores 0.
+They need judgments of intents (subtopics): TREC's second column. Only intents with a known relevant document count,
+all alike; a query without any scores 0.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from weir.core.intents import JudgedIntents
-from weir.core.judged import Judged
+from weir.core.judged import Judged, JudgedIntents
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue
-from weir.measures.library.arithmetic import place, powers, ratio
+from weir.measures.library.arithmetic import place_in_query, powers, ratio
 from weir.measures.measure import measure
 
 __all__ = [
@@ -39,10 +38,11 @@ Discount: TypeAlias = Callable[[Float64], Float64]
 def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
 
-    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, s documents above serving it too.
-    alpha: how much of its worth a document loses by each such one, 0 to 1. The ideal ranking takes what adds most
-    at each rank, as ndeval does, which is not always the best: a value may exceed 1 by a little.
-    Source: Clarke et al. 2008; ndeval 4.5.
+    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it too.
+    alpha: loss of worth by each such document, 0 to 1.
+
+    The ideal ranking greedily takes the best document at each rank, as in ndeval, which is not always optimal:
+    values may slightly exceed 1. Source: Clarke et al. 2008; ndeval 4.5.
     """
     return _normalised(intents_of(j), k, rel, alpha, logarithmic)
 
@@ -51,8 +51,9 @@ def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: floa
 def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of serving all at every rank.
 
-    As alpha_nDCG, but for what it is divided by, which is the same for all queries with as many intents.
-    alpha: how much of its worth a document loses by each one above that serves the intent too, 0 to 1.
+    The gain is as in alpha_nDCG; the divisor is the same for all queries with as many intents.
+    alpha: loss of worth by each document above that serves the intent too, 0 to 1.
+
     ndeval does not divide at k = 1. Source: Clarke et al. 2008; ndeval 4.5.
     """
     return _by_perfect(intents_of(j), k, rel, alpha, logarithmic)
@@ -62,9 +63,10 @@ def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float
 def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Expected reciprocal rank averaged over intents, divided by that of serving all of them at every rank.
 
-    A document adds (1 - alpha)^s / rank for each intent it serves, s documents above serving it too. alpha: the
-    chance that one document satisfies, 0 to 1. ndeval does not divide at k = 1.
-    Source: Chapelle et al. 2009; ndeval 4.5.
+    A document adds (1 - alpha)^s / rank for each intent it serves, if s documents above serve it too.
+    alpha: probability that one document satisfies, 0 to 1.
+
+    ndeval does not divide at k = 1. Source: Chapelle et al. 2009; ndeval 4.5.
     """
     return _by_perfect(intents_of(j), k, rel, alpha, reciprocal)
 
@@ -73,8 +75,10 @@ def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
 def nERR_IA(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Expected reciprocal rank averaged over intents, divided by that of a near-ideal ranking.
 
-    As ERR_IA, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: the chance that one
-    document satisfies, 0 to 1. Source: Chapelle et al. 2009; ndeval 4.5.
+    ERR_IA with the ideal ranking of alpha_nDCG: values may slightly exceed 1.
+    alpha: probability that one document satisfies, 0 to 1.
+
+    Source: Chapelle et al. 2009; ndeval 4.5.
     """
     return _normalised(intents_of(j), k, rel, alpha, reciprocal)
 
@@ -85,9 +89,12 @@ def NRBP(
 ) -> Float64:
     """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
 
-    (1 - (1 - alpha) beta) times the sum of (1 - alpha)^s beta^(rank - 1) for each intent that a document serves,
-    s documents above serving it too, divided by the number of intents. alpha: what a repetition loses, 0 to 1;
-    beta: the chance that a reader goes on to the next rank. Source: Clarke et al. 2009; ndeval 4.5.
+    (1 - (1 - alpha) beta) times the sum of (1 - alpha)^s beta^(rank - 1) over the intents that each document
+    serves, s documents above serving it too, divided by the number of intents.
+    alpha: loss by repetition, 0 to 1.
+    beta: probability of going on to the next rank.
+
+    Source: Clarke et al. 2009; ndeval 4.5.
     """
     seen = intents_of(j)
     gained = gained_by(seen, seen.found(k, rel), alpha, lambda rank: powers(beta, rank - 1.0))
@@ -100,8 +107,11 @@ def nNRBP(
 ) -> Float64:
     """Novelty- and rank-biased precision divided by that of a near-ideal ranking.
 
-    As NRBP, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: what a repetition
-    loses, 0 to 1; beta: the chance that a reader goes on to the next rank. Source: Clarke et al. 2009; ndeval 4.5.
+    NRBP with the ideal ranking of alpha_nDCG: values may slightly exceed 1.
+    alpha: loss by repetition, 0 to 1.
+    beta: probability of going on to the next rank.
+
+    Source: Clarke et al. 2009; ndeval 4.5.
     """
     return _normalised(intents_of(j), k, rel, alpha, lambda rank: powers(beta, rank - 1.0))
 
@@ -125,13 +135,13 @@ def AP_IA(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """
     seen = intents_of(j)
     intent, rank = seen.found(k, rel)
-    precision = np.bincount(intent, (place(intent) + 1) / rank, minlength=len(seen.qrels.query))
+    precision = np.bincount(intent, (place_in_query(intent) + 1) / rank, minlength=len(seen.qrels.query))
     return ratio(seen.total(ratio(precision, seen.relevant(rel))), seen.intents(rel))
 
 
 @measure("StRecall", of="intents")
 def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Share of the intents of a query that a document within the first k serves; also called subtopic recall.
+    """Share of a query's intents that a document within the first k serves; also called subtopic recall.
 
     Source: Zhai et al. 2003; ndeval 4.5 (strec).
     """
@@ -141,7 +151,7 @@ def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 
 def intents_of(j: Judged) -> JudgedIntents:
-    """The join with judgments of intents; raises BadValue where there are none."""
+    """Return the join with judgments of intents; raises BadValue if there are none."""
     if j.intents is None:
         raise BadValue(
             "the judgments are of documents, not of intents; a diversity measure needs lines such as "
@@ -151,20 +161,20 @@ def intents_of(j: Judged) -> JudgedIntents:
 
 
 def logarithmic(rank: Float64) -> Float64:
-    """What a gain at a rank counts: 1 / log2(rank + 1)."""
+    """Return the discount 1 / log2(rank + 1)."""
     weight: Float64 = 1.0 / np.log2(rank + 1.0)
     return weight
 
 
 def reciprocal(rank: Float64) -> Float64:
-    """What a gain at a rank counts: 1 / rank."""
+    """Return the discount 1 / rank of each rank."""
     return 1.0 / rank
 
 
 def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
-    """What each query gains by these documents: less for an intent served before, less further down."""
+    """Return each query's gain from (intent, rank) pairs: discounted by rank, and by 1 - alpha for each repetition."""
     intent, rank = found
-    worth = powers(1.0 - alpha, place(intent)) * discount(rank.astype(np.float64))
+    worth = powers(1.0 - alpha, place_in_query(intent)) * discount(rank.astype(np.float64))
     return seen.total(np.bincount(intent, worth, minlength=len(seen.qrels.query)).astype(np.float64))
 
 
@@ -174,12 +184,11 @@ def _normalised(seen: JudgedIntents, k: int | None, rel: float, alpha: float, di
 
 
 def _by_perfect(seen: JudgedIntents, k: int, rel: float, alpha: float, discount: Discount) -> Float64:
-    """Divided by the gain of documents each of which serves every intent."""
     gained = gained_by(seen, seen.found(k, rel), alpha, discount)
     return ratio(gained, seen.intents(rel) * perfect_gain(k, alpha, discount))
 
 
 def perfect_gain(k: int, alpha: float, discount: Discount) -> float:
-    """What k documents add to each intent where every one of them serves it."""
+    """Return the gain of an intent that all of the first k documents serve."""
     rank = np.arange(1, k + 1, dtype=np.float64)
     return float(np.sum(powers(1.0 - alpha, rank - 1.0) * discount(rank)))

@@ -1,7 +1,6 @@
-"""Measures that trec_eval calls experimental: gains judged by what could have been gained by then.
+"""Measures that trec_eval calls experimental: gains relative to the gain possible so far.
 
-`gain`, in each: "linear" takes the grade itself, "exp" takes 2^grade - 1, a table such as "1=1,2=3" says what each
-is worth. Relevant: the grade is `rel` or better.
+Relevant: the grade is `rel` or better.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from weir.measures.library.arithmetic import (
     TABLE,
     found_gains,
     ideal_gains,
-    place,
+    place_in_query,
     ratio,
     sum_until,
     sum_within,
@@ -28,37 +27,41 @@ __all__ = ["G", "RnDCG", "binG", "nDCG_rel"]
 
 @measure("G", choices=GAINS, within=TABLE)
 def G(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Normalised gain: each gain divided by a logarithm of what could have been gained by then and was not.
+    """Normalised gain: each gain divided by a logarithm of the gain possible by then and missed.
 
-    A gain is divided by log2(2 + c - s), c being the gain of the best ranking so far, at least 1 for each rank, and
-    s that of this one; the sum is divided by all gains there are. gain: "linear", "exp" or a table such as
-    "1=1,2=3". Source: trec_eval m_G.c.
+    A gain is divided by log2(2 + c - s), with c the best ranking's gain so far, at least 1 for each rank, and s
+    that of this one; the sum is divided by all possible gain.
+    gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
+
+    Source: trec_eval m_G.c.
     """
     query, rank, found = found_gains(j, k, gain)
     of, _, best = ideal_gains(j, None, gain)
     count = np.bincount(of, minlength=len(j))
-    place_of = place(of) + 1
+    place_of = place_in_query(of) + 1
     cost = sum_within(of, place_of, np.maximum(best, 1.0), query, rank) + np.maximum(rank - count[query], 0)
     return ratio(j.total(query, found / np.log2(2.0 + cost - sum_until(query, found))), j.total(of, best))
 
 
 @measure("binG")
 def binG(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Mean over relevant documents of 1 / log2(2 + n), n documents above it that are not relevant.
+    """Mean over relevant documents of 1 / log2(2 + n), with n documents above it that are not relevant.
 
     A document that is not found adds 0. Source: trec_eval m_binG.c.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
-    return ratio(j.total(query, 1.0 / np.log2(j.rank[rows] - place(query) + 1.0)), j.relevant(rel))
+    return ratio(j.total(query, 1.0 / np.log2(j.rank[rows] - place_in_query(query) + 1.0)), j.relevant(rel))
 
 
 @measure("nDCG_rel", choices=GAINS, within=TABLE)
 def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Mean of nDCG over the ranks of the relevant documents, each ranking cut there.
 
-    A document that is not found has the nDCG of the whole ranking. gain: "linear", "exp" or a table such as
-    "1=1,2=3"; relevant is what gains. Source: trec_eval m_ndcg_rel.c.
+    A document that is not found has the nDCG of the whole ranking. Relevant documents are those with a gain.
+    gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
+
+    Source: trec_eval m_ndcg_rel.c.
     """
     query, rank, found = found_gains(j, k, gain)
     found = found / np.log2(rank + 1.0)
@@ -75,9 +78,11 @@ def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float6
 def RnDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Mean of nDCG over the ranks at which the best ranking comes to a lower gain.
 
-    With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8; and the end of the ranking, where it is
-    longer by two or more. On a scale with fractions every document may be a level of its own: these are refused.
-    gain: "linear", "exp" or a table such as "1=1,2=3". Source: trec_eval m_Rndcg.c (Rndcg).
+    With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8, and the end of a ranking that is longer by
+    two or more. Fractional grades are refused: every document might be a level of its own.
+    gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
+
+    Source: trec_eval m_Rndcg.c (Rndcg).
     """
     query, rank, found = found_gains(j, k, gain)
     found = found / np.log2(rank + 1.0)
@@ -92,7 +97,6 @@ def RnDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
 
 
 def _last_of_level(query: Int32, gain: Float64) -> NDArray[np.bool_]:
-    """Whether each row of the best ranking is the last of its query with that gain."""
     ends = np.ones(len(query), np.bool_)
     ends[:-1] = (query[1:] != query[:-1]) | (gain[1:] != gain[:-1])
     return ends

@@ -16,7 +16,7 @@ from weir.measures.library.arithmetic import (
     found_gains,
     gain_of,
     ideal_gains,
-    place,
+    place_in_query,
     ratio,
     refuse_beyond,
     sum_until,
@@ -33,14 +33,16 @@ _WITHIN: dict[str, tuple[float, float] | Form] = {**TABLE, "base": (1.01, 1000.0
 def DCG(
     j: Judged, *, k: int | None = None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
 ) -> Float64:
-    """Discounted cumulative gain: the grades found, each divided by the logarithm of its rank + 1.
+    """Discounted cumulative gain: the sum of gains, each divided by the logarithm of its rank + 1.
 
-    gain: "linear" takes the grade itself (trec_eval), "exp" takes 2^grade - 1 (gdeval, Burges 2005), and a
-    table such as "1=1,2=3" says what each grade is worth, those left out being worth themselves (trec_eval's
-    ndcg.1=1,2=3). base: of the logarithm, 1.01 to 1000. discount: "trec" divides by log(rank + 1); "original"
-    by log(rank) from the rank that is the base on, and by nothing above (Järvelin and Kekäläinen).
-    Grades below 0 and unjudged documents gain nothing. Source: Järvelin and Kekäläinen 2002;
-    trec_eval m_ndcg_cut.c.
+    gain: "linear" is the grade (trec_eval), "exp" is 2^grade - 1 (gdeval, Burges 2005), a table such as "1=1,2=3"
+        gives the gain of each grade, others being their own gain (trec_eval's ndcg.1=1,2=3).
+    base: of the logarithm, 1.01 to 1000.
+    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, and not above (Järvelin
+        and Kekäläinen).
+
+    Grades below 0 and unjudged documents gain nothing. Source: Järvelin and Kekäläinen 2002; trec_eval
+    m_ndcg_cut.c.
     """
     return _total(j, found_gains(j, k, gain), base, discount)
 
@@ -49,10 +51,13 @@ def DCG(
 def IDCG(
     j: Judged, *, k: int | None = None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
 ) -> Float64:
-    """Discounted cumulative gain of the best possible ranking of the first k: what nDCG divides by.
+    """Discounted cumulative gain of the best possible ranking of the first k: the divisor of nDCG.
 
-    It describes the judgments: a query that the run does not answer has its value too. gain: "linear",
-    "exp" or a table such as "1=1,2=3"; base: of the logarithm; discount: "trec" or "original"; all as in DCG.
+    It describes the judgments, so unanswered queries have a value, too.
+    gain: "linear", "exp" or a table, as in DCG.
+    base: of the logarithm.
+    discount: "trec" or "original", as in DCG.
+
     Source: Järvelin and Kekäläinen 2002; trec_eval 10 m_ideal_dcg.c.
     """
     return _total(j, ideal_gains(j, k, gain), base, discount)
@@ -64,10 +69,13 @@ def nDCG(
 ) -> Float64:
     """Discounted cumulative gain divided by that of the best possible ranking, cut at the same rank.
 
-    The ideal ranking holds every judged document, found or not. gain: "linear" (trec_eval, BEIR), "exp"
-    (gdeval) or a table such as "1=1,2=3", as in DCG; trec_eval orders gains less than 1 apart as if they were
-    equal. base: as in DCG; without effect where discount is "trec". discount: "trec" or "original", as in DCG.
-    A query without a relevant document scores 0. Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
+    The ideal ranking holds every judged document, found or not. 0 if nothing is relevant.
+    gain: "linear" (trec_eval, BEIR), "exp" (gdeval) or a table such as "1=1,2=3", as in DCG. trec_eval orders gains
+        less than 1 apart as if they were equal.
+    base: of the logarithm. It cancels out for the discount "trec".
+    discount: "trec" or "original", as in DCG.
+
+    Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
     """
     ideal = _total(j, ideal_gains(j, k, gain), base, discount)
     return ratio(_total(j, found_gains(j, k, gain), base, discount), ideal)
@@ -75,10 +83,11 @@ def nDCG(
 
 @measure("SDCG", cutoff="required", within=SCALE)
 def SDCG(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
-    """Scaled discounted cumulative gain: that of the first k, divided by that of k documents of the highest grade.
+    """Scaled discounted cumulative gain: divided by that of k documents of the highest grade.
 
-    Unlike nDCG it asks nothing of the judgments, so that a query with few relevant documents cannot reach 1.
-    max_grade: the highest grade of the scale, 1 to 100; a higher grade is refused. ir-measures names no default.
+    Unlike nDCG it does not depend on the judgments, so a query with few relevant documents cannot reach 1.
+    max_grade: highest grade of the scale, 1 to 100; a higher grade is refused. ir-measures has no default.
+
     Source: ir-measures SDCG; cwl_eval cwl_dcg.py.
     """
     refuse_beyond(j, max_grade)
@@ -93,18 +102,19 @@ def _total(j: Judged, gains: tuple[Int32, Int32 | Int64, Float64], base: float, 
 
 
 def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64:
-    """What a gain at each of these ranks is divided by."""
+    """Return the divisor of a gain at each of these ranks."""
     divisor: Float64 = np.log2(rank + (1.0 if discount == "trec" else 0.0)) / math.log2(base)
     return divisor if discount == "trec" else np.where(rank < base, 1.0, divisor)
 
 
 @measure("NCG", choices=GAINS, within=TABLE)
 def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Normalised cumulative gain: recall that counts grades, of the best that k documents could hold.
+    """Normalised cumulative gain: recall that counts grades, out of the best that k documents could hold.
 
-    The sum of the gains of the first k, divided by that of the k best judged documents. gain: "linear"
-    takes the grade itself, "exp" takes 2^grade - 1, a table such as "1=1,2=3" says what each is worth.
-    With binary judgments it is R_cap@k. 0 where nothing is relevant.
+    The sum of the gains of the first k, divided by that of the k best judged documents; 0 if nothing is relevant.
+    With binary judgments it is R_cap@k.
+    gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
+
     Source: Järvelin and Kekäläinen 2002; TREC's Deep Learning track 2019 (NCG@1000).
     """
     (query, _, found), (ideal_query, _, ideal) = found_gains(j, k, gain), ideal_gains(j, k, gain)
@@ -115,15 +125,17 @@ def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
 def Q(j: Judged, *, k: int | None = None, beta: float = 1.0, gain: str = "linear") -> Float64:
     """Q-measure: average precision whose precision is blended with the gain so far.
 
-    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*): c such documents and gain
-    g so far, and g* the most that i documents can gain; the sum is divided by all documents of a grade
-    above 0, also where they are more than k. beta: the weight of gains, 0 to 1000; 0 gives AP.
-    gain: "linear" takes the grade itself, "exp" takes 2^grade - 1. 0 where nothing is relevant.
-    Source: Sakai 2004; Sakai and Kando 2008.
+    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*), with c such documents and gain g so
+    far, and g* the largest gain of i documents; the sum is divided by all documents of a grade above 0, even if
+    they are more than k.
+    beta: weight of gains, 0 to 1000; 0 gives AP.
+    gain: "linear" or "exp", as in DCG.
+
+    0 if nothing is relevant. Source: Sakai 2004; Sakai and Kando 2008.
     """
     rows, count = j.found_above_zero(k), j.above_zero()
     query, rank = j.query[rows], j.rank[rows]
     gained = sum_until(query, gain_of(j.grade[rows], gain))
     most = sum_within(*ideal_gains(j, None, gain), query, rank)
-    blended = (place(query) + 1 + beta * gained) / (rank + beta * most)
+    blended = (place_in_query(query) + 1 + beta * gained) / (rank + beta * most)
     return ratio(j.total(query, blended), count)

@@ -1,7 +1,7 @@
 """Measures whose mean over queries is geometric. Relevant: the grade is `rel` or better.
 
-The value of a query is a natural logarithm, as in trec_eval and pytrec_eval; the mean is the exponential of the
-mean of these. A single query near 0 pulls it down, which is its point: it shows whether the hard queries improve.
+A query's value is a natural logarithm, as in trec_eval and pytrec_eval. A single query near 0 pulls the mean down:
+it shows if hard queries improve.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Measures made for incomplete judgments. Relevant: the grade is `rel` or better.
 
-Three kinds of other documents are kept apart, as in trec_eval: judged not relevant (a grade from 0),
-pooled but not judged (a grade below 0), and outside the pool (no grade). With a cut-off, the ranking is
-cut after k documents first, as with trec_eval's option -M.
+Other documents are of three kinds, as in trec_eval: judged not relevant (a grade from 0), pooled but not judged (a
+grade below 0), and outside the pool (no grade). A cut-off first cuts the ranking, as with trec_eval's option -M.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import place, ratio
+from weir.measures.library.arithmetic import place_in_query, ratio
 from weir.measures.measure import measure
 
 __all__ = ["bpref", "infAP"]
@@ -22,12 +21,12 @@ EPSILON = 0.00001  # of infAP, where nothing judged stands above
 
 @measure("bpref")
 def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Share of preferences kept: how few judged non-relevant documents stand above relevant ones.
+    """Share of preferences kept: how few judged non-relevant documents rank above relevant ones.
 
-    With R relevant and N judged non-relevant documents, each relevant one that was returned adds
-    1 - min(n, R) / min(N, R), n judged non-relevant above it (1 where n is 0); the sum is divided by R.
-    Unjudged documents are skipped. Others differ: ranx is undefined where N is 0 and counts grades below
-    0 as non-relevant. Source: Buckley and Voorhees 2004; trec_eval m_bpref.c.
+    With R relevant and N judged non-relevant documents, each returned relevant one adds 1 - min(n, R) / min(N, R),
+    with n judged non-relevant above it (1 if n is 0); the sum is divided by R. Unjudged documents are skipped. ranx
+    is undefined if N is 0 and counts grades below 0 as non-relevant. Source: Buckley and Voorhees 2004; trec_eval
+    m_bpref.c.
     """
     rows, count = j.found(k, rel), j.relevant(rel)
     query = j.query[rows]
@@ -39,17 +38,16 @@ def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 @measure("infAP")
 def infAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Inferred average precision: AP estimated where only a random part of the pool was judged.
+    """Inferred average precision: AP estimated from judgments of a random part of the pool.
 
-    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e), where above it
-    stand r relevant, n judged non-relevant and p pooled documents, e = 0.00001; at rank 1 it adds 1. The
-    sum is divided by the number of relevant documents. Pooled but not judged is a grade below 0; without
-    such grades and with all returned documents judged it is AP, but for e.
-    Source: Yilmaz and Aslam 2006; trec_eval m_infap.c.
+    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e). Above it are r
+    relevant, n judged non-relevant and p pooled documents; e = 0.00001; at rank 1 it adds 1. The sum is
+    divided by the number of relevant documents. Pooled but not judged is a grade below 0; without such grades
+    and unjudged documents it is AP, but for e. Source: Yilmaz and Aslam 2006; trec_eval m_infap.c.
     """
     rows = j.found(k, rel)
     query, rank = j.query[rows], j.rank[rows].astype(np.float64)
-    pooled, right = place(j.query)[rows], place(query)
+    pooled, right = place_in_query(j.query)[rows], place_in_query(query)
     wrong = _before(j, ~j.found(rel=rel) & (j.grade >= 0))[rows]
     higher = rank - 1.0
     share = (right + EPSILON) / (right + wrong + 2 * EPSILON)
@@ -58,7 +56,6 @@ def infAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 
 def _before(j: Judged, rows: NDArray[np.bool_]) -> Int64:
-    """For each judged document returned, how many of these rows of its query stand above it."""
     so_far = np.cumsum(rows, dtype=np.int64) - rows
     first = np.searchsorted(j.query, j.query, side="left")
     above: Int64 = so_far - so_far[first]

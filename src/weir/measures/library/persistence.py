@@ -1,4 +1,4 @@
-"""Rank-biased precision and how much of it is unknown. Relevant: the grade is `rel` or better."""
+"""Rank-biased precision and its unknown part. Relevant: the grade is `rel` or better."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ _GAINS: dict[str, tuple[Setting, ...]] = {"gain": ("binary", "scaled")}
 
 @measure("RBP", choices=_GAINS, within=_PERSISTENCE)
 def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary", rel: float = 1) -> Float64:
-    """Rank-biased precision: the usefulness a reader meets who goes on to each next rank with chance p.
+    """Rank-biased precision: the gain of a reader who goes on to each next rank with probability p.
 
-    (1 - p) times the sum of gain * p^(rank - 1). p: from 0 (only the first document counts) to 0.9999;
-    trec_eval's default is 0.9. gain: "binary" is 1 for a relevant document (ir-measures' RBP(rel=1));
-    "scaled" is the grade of a relevant document divided by the query's highest (trec_eval 10). ranx adds
-    raw grades, which may exceed 1. A full list of relevant documents stays below 1; see RBP_residual.
-    0 where nothing relevant was returned. Source: Moffat and Zobel 2008; trec_eval 10 m_rbp.c.
+    (1 - p) times the sum of gain * p^(rank - 1); 0 if nothing relevant was returned, below 1 for a full list of
+    relevant documents (see RBP_residual).
+    p: from 0 (only the first document counts) to 0.9999; trec_eval's default is 0.9.
+    gain: "binary" is 1 for a relevant document (ir-measures' RBP(rel=1)), "scaled" is its grade divided by the
+        query's highest (trec_eval 10). ranx adds raw grades, which may exceed 1.
+
+    Source: Moffat and Zobel 2008; trec_eval 10 m_rbp.c.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -35,12 +37,14 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
 
 @measure("RBP_residual", within=_PERSISTENCE, of="presence", better="less")
 def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
-    """The most that RBP could rise if every document not judged, and all beyond the list, were relevant.
+    """The most that RBP could rise if every unjudged document, and all beyond the list, were relevant.
 
-    The true value lies between RBP and RBP + RBP_residual. It is 1 where nothing was returned, and not a
-    measure of quality: smaller is surer. p: as in RBP. A grade below 0 is not judged, as in trec_eval.
-    trec_eval 10 prints 0 where every document returned is judged; the part beyond the list, p to the
-    power of its length, is in the definition and here. Source: Moffat and Zobel 2008;
+    The true value lies between RBP and RBP + RBP_residual; 1 if nothing was returned. It measures certainty, not
+    quality.
+    p: as in RBP.
+
+    A grade below 0 is unjudged, as in trec_eval. trec_eval 10 prints 0 if every returned document is judged; here
+    the part beyond the list, p to the power of its length, counts, as defined. Source: Moffat and Zobel 2008;
     trec_eval 10 m_rbp_resid.c.
     """
     rows = j.found(k, 0)
@@ -50,5 +54,4 @@ def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
 
 
 def _reached(rank: Int32, p: float) -> Float64:
-    """The chance that the reader comes as far as these ranks."""
     return powers(p, rank - 1)

@@ -1,4 +1,4 @@
-"""Measures of what was returned as a set, and plain counts. Relevant: the grade is `rel` or better.
+"""Measures of the returned documents as a set, and plain counts. Relevant: the grade is `rel` or better.
 
 With a cut-off the set is the first k documents, as with trec_eval's option -M.
 """
@@ -31,20 +31,19 @@ _BETA = {"beta": (0.0, 1000.0)}
 
 @measure("SetP")
 def SetP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Share of the documents returned that are relevant.
+    """Share of the returned documents that are relevant.
 
-    The divisor is what was returned, at most k, where that of P@k is k; 0 where nothing was returned.
-    Source: trec_eval m_set_P.c.
+    The divisor is the number returned, at most k; that of P@k is k. 0 if nothing was returned. Source: trec_eval
+    m_set_P.c.
     """
     return ratio(_hits(j, k, rel), _returned(j, k))
 
 
 @measure("SetR")
 def SetR(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Share of the relevant documents that were returned, wherever they stand.
+    """Share of the relevant documents that were returned.
 
-    The same number as R, under the name of the other set measures; 0 where nothing is relevant.
-    Source: trec_eval m_set_recall.c.
+    Equal to R; 0 if nothing is relevant. Source: trec_eval m_set_recall.c.
     """
     return ratio(_hits(j, k, rel), j.relevant(rel))
 
@@ -53,8 +52,8 @@ def SetR(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Relevant documents returned, divided by the most that so many documents could hold.
 
-    The divisor is the number returned or the number relevant, whichever is smaller; that of R_cap@k is k or the
-    number relevant. 0 where nothing was returned or nothing is relevant. Source: trec_eval m_set_rel_P.c.
+    The divisor is the smaller of the numbers returned and relevant; that of R_cap@k is the smaller of k and the
+    number relevant. 0 if either is 0. Source: trec_eval m_set_rel_P.c.
     """
     return ratio(_hits(j, k, rel), np.minimum(_returned(j, k), j.relevant(rel)))
 
@@ -63,9 +62,10 @@ def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of set precision and set recall: F1 of all that was returned.
 
-    beta: how many times as much recall weighs as precision, 0 to 1000: (1 + beta²) P R / (beta² P + R).
-    The parameter of trec_eval and ir-measures is beta², so SetF(beta=2.0) is trec_eval's set_F.4.
-    0 where nothing relevant was returned. Source: van Rijsbergen 1979; trec_eval m_set_F.c.
+    beta: weight of recall relative to precision, 0 to 1000: (1 + beta²) P R / (beta² P + R). The parameter of
+        trec_eval and ir-measures is beta², so SetF(beta=2.0) is trec_eval's set_F.4.
+
+    0 if nothing relevant was returned. Source: van Rijsbergen 1979; trec_eval m_set_F.c.
     """
     hits = _hits(j, k, rel)
     return _weighted(ratio(hits, _returned(j, k)), ratio(hits, j.relevant(rel)), beta)
@@ -73,9 +73,9 @@ def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: float = 1) 
 
 @measure("SetAP")
 def SetAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Set precision times set recall: average precision where the order within the set is unknown.
+    """Set precision times set recall: average precision if the order within the set is unknown.
 
-    0 where nothing was returned or nothing is relevant. Source: trec_eval m_set_map.c.
+    0 if nothing was returned or is relevant. Source: trec_eval m_set_map.c.
     """
     hits = _hits(j, k, rel)
     return ratio(hits * hits, _returned(j, k) * j.relevant(rel))
@@ -85,9 +85,10 @@ def SetAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of P@k and R@k: F1 at k.
 
-    The divisor of precision is k, also when fewer are returned: SetF@k divides by what was returned.
-    beta: how many times as much recall weighs as precision, 0 to 1000: (1 + beta²) P R / (beta² P + R).
-    0 where no relevant document is among the first k. Source: van Rijsbergen 1979; ranx f1@k.
+    Precision is divided by k even if fewer are returned; SetF@k divides by the number returned.
+    beta: weight of recall relative to precision, 0 to 1000: (1 + beta²) P R / (beta² P + R).
+
+    0 if no relevant document is among the first k. Source: van Rijsbergen 1979; ranx f1@k.
     """
     hits = _hits(j, k, rel)
     return _weighted(hits / k, ratio(hits, j.relevant(rel)), beta)
@@ -97,8 +98,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
 def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     """Number of documents returned, at most k.
 
-    It says how long the rankings are, not how good. trec_eval prints the total over queries, Weir the
-    mean. Source: trec_eval m_num_ret.c.
+    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_ret.c.
     """
     return _returned(j, k).astype(np.float64)
 
@@ -107,8 +107,8 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
 def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
-    It describes the judgments: a query that the run does not answer has its number too. trec_eval
-    prints the total over queries, Weir the mean. Source: trec_eval m_num_rel.c.
+    It describes the judgments, so unanswered queries have a value, too. A mean over queries; trec_eval prints the
+    total. Source: trec_eval m_num_rel.c.
     """
     count = j.relevant(rel)
     return (count if k is None else np.minimum(count, k)).astype(np.float64)
@@ -118,17 +118,16 @@ def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents among the first k.
 
-    trec_eval prints the total over queries, Weir the mean. Source: trec_eval m_num_rel_ret.c;
-    ir-measures' NumRet(rel=1).
+    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures' NumRet(rel=1).
     """
     return _hits(j, k, rel).astype(np.float64)
 
 
 @measure("NumNonrelRet", values="any", better="neither")
 def NumNonrelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Number of documents among the first k that are judged and not relevant, a grade below 0 being no judgment.
+    """Number of documents among the first k judged not relevant; a grade below 0 is no judgment.
 
-    trec_eval prints the total over queries, Weir the mean. Source: trec_eval m_num_nonrel_judged_ret.c.
+    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_nonrel_judged_ret.c.
     """
     rows = j.found(k, 0) & (j.grade < rel)
     return j.per_query(j.query, rows).astype(np.float64)
@@ -144,11 +143,14 @@ def Utility(
     miss: float = 0.0,
     rel: float = 1,
 ) -> Float64:
-    """Worth of the set returned: relevant documents times hit, others times noise, those missed times miss.
+    """Worth of the returned set: relevant documents times hit, others times noise, missed ones times miss.
 
-    hit: of a relevant document returned; noise: of any other one returned; miss: of a relevant one that was not
-    returned. trec_eval has a fourth weight, for documents neither relevant nor returned, 0 unless told.
-    Source: trec_eval m_utility.c.
+    hit: weight of a relevant document returned.
+    noise: weight of any other document returned.
+    miss: weight of a relevant document not returned.
+
+    trec_eval has a fourth weight, 0 by default, for documents neither relevant nor returned. Source: trec_eval
+    m_utility.c.
     """
     hits = _hits(j, k, rel)
     worth: Float64 = hit * hits + noise * (_returned(j, k) - hits) + miss * (j.relevant(rel) - hits)

@@ -1,9 +1,4 @@
-"""Exact means over all orders of tied documents: measures that add up what stands at each place.
-
-In a random order each document of a group of s stands at each of its places with chance 1 / s. So what is a sum
-over documents of worth times a weight of the place has as its mean the sum over places of the group's average
-worth times that weight, cut-offs inside a group included. Each function takes a join and the measure's settings.
-"""
+"""Exact means over all orders of tied documents, for measures that sum over ranks."""
 
 from __future__ import annotations
 
@@ -22,6 +17,9 @@ from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure
 from weir.measures.ties.tie_groups import TIED, Groups, OverTies, over_ties
 
+# In a random order each document of a group of s is at each of its places with probability 1 / s. So a sum over
+# documents of worth times a weight of the place has as its mean the sum over places of the group's average worth
+# times that weight, also for cut-offs inside a group.
 Cut: TypeAlias = int | Int64 | None
 Weight: TypeAlias = Callable[[Int64], Float64]
 
@@ -35,10 +33,11 @@ TIED.add("Compat", OverTies(worth="grade"))
 
 
 def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None = None) -> Float64:
-    """The mean over orders, for each query, of the sum of worth times weight of the place; float64[Q].
+    """Return the mean over orders of the sum of `worth` times the weight of the rank, float64[queries].
 
-    k: the last place that counts, of all queries or of each; worth: [n] of each row of the join; weight: from
-    places to what they count, 1 by default.
+    k: last rank that counts, of all queries or of each.
+    worth: of each row of the join.
+    weight: maps ranks to weights, default 1.
     """
     groups = Groups.in_join(j)
     total = groups.sum(worth)
@@ -114,7 +113,7 @@ def _set_ap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
 
 
 def _variance(j: Judged, k: int, rel: float) -> Float64:
-    """The variance of the number of relevant documents among the first k: that of a hypergeometric draw."""
+    # That of a hypergeometric draw.
     groups = Groups.in_join(j)
     size, drawn = groups.size, k - groups.first + 1
     cut = (drawn > 0) & (drawn < size)

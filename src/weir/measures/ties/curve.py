@@ -1,9 +1,4 @@
-"""Exact means over all orders of tied documents: interpolated precision, the best precision from some recall on.
-
-The relevant documents of a group are a random subset of its places, and how many stand above a group is certain.
-So the highest precision within a group is independent of that in others, and the chance that it stays at or below
-some value follows place by place. Only values that a precision can take matter.
-"""
+"""Exact means over all orders of tied documents, for interpolated precision."""
 
 from __future__ import annotations
 
@@ -15,6 +10,9 @@ from weir.errors import BadValue
 from weir.measures.library.binary import POINTS, needed_at
 from weir.measures.ties.tie_groups import Groups, over_ties
 
+# The relevant documents of a group are a random subset of its places, and the number above a group is certain. So
+# the highest precision within a group is independent of that in others, and the probability that it stays at or
+# below a value follows place by place; only values that a precision can take matter.
 _STEPS = 200_000_000  # of one query and recall point: about half a second
 
 
@@ -32,7 +30,7 @@ def _iap(j: Judged, *, k: int | None, rounding: str = "up", rel: float = 1) -> F
 
 
 def _mean(j: Judged, k: int | None, rel: float, needed: Float64) -> Float64:
-    """The mean of the best precision where at least `needed` relevant documents are found, float64[Q]."""
+    """Return the mean of the best precision with at least `needed` relevant documents found, float64[queries]."""
     rows = np.flatnonzero(j.grade >= rel)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
     count = groups.sum(np.ones(len(rows))).astype(np.int64)
@@ -50,14 +48,15 @@ def _mean(j: Judged, k: int | None, rel: float, needed: Float64) -> Float64:
 
 
 def _precision(before: int, count: int, first: int, size: int, needed: int, k: int | None) -> Float64:
-    """What the c-th relevant document of a group adds at its i-th place, float64[count, size]; 0: it does not count."""
+    """Return the precision of a group's c-th relevant document at its i-th place, float64[count, size]; 0:
+    not counted.
+    """
     found, place = before + 1 + np.arange(count)[:, None], first + np.arange(size)[None, :]
     counts = (found >= needed) & ((place <= k) if k is not None else True)
     return np.where(counts, found / place, 0.0)
 
 
 def _mean_of_best(groups: list[tuple[int, int, int, int]], precision: list[Float64], query: str) -> float:
-    """The mean of the highest of the precisions that a query's groups come to."""
     sure = max((_sure(p) for p in precision), default=0.0)
     open_ = [p for p in precision if p.shape[0] < p.shape[1] and p.max() > sure]
     values = np.unique(np.concatenate([[sure], *(_possible(p) for p in open_)]))
@@ -74,13 +73,13 @@ def _mean_of_best(groups: list[tuple[int, int, int, int]], precision: list[Float
 
 
 def _sure(precision: Float64) -> float:
-    """The least that the best precision of a group can be: its relevant documents all stand last."""
+    """Return the smallest possible best precision of a group: its relevant documents all come last."""
     count, size = precision.shape
     return float(np.diagonal(precision, size - count).max())
 
 
 def _possible(precision: Float64) -> Float64:
-    """The values that the c-th relevant document can take: c - 1 stand above it, and the rest below."""
+    """Return the values that the c-th relevant document can take: c - 1 are above it, the rest below."""
     count, size = precision.shape
     c, i = np.arange(count)[:, None], np.arange(size)[None, :]
     values: Float64 = precision[(i >= c) & (i <= size - count + c)]
@@ -88,7 +87,7 @@ def _possible(precision: Float64) -> Float64:
 
 
 def _stays_within(precision: Float64, values: Float64) -> Float64:
-    """The chance that no precision of a group exceeds each of the values, float64[V]."""
+    """Return the probability that no precision of a group exceeds each value, float64[values]."""
     count, size = precision.shape
     chance = np.zeros((count + 1, len(values)))
     chance[0] = 1.0

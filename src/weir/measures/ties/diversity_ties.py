@@ -1,15 +1,10 @@
-"""Exact means over all orders of tied documents: measures of diversity.
-
-Each adds up, intent by intent, what a document is worth that has so many above it that serve the intent too. So
-each intent is a ranking of its own, and the mean of the sum is the sum of the means, though one order serves all.
-"""
+"""Exact means over all orders of tied documents, for measures of diversity."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from weir.core.intents import JudgedIntents
-from weir.core.judged import Judged
+from weir.core.judged import Judged, JudgedIntents
 from weir.core.strings import Float64, Int64
 from weir.measures.library.arithmetic import powers, ratio
 from weir.measures.library.contexts import nuggets_found
@@ -21,7 +16,7 @@ from weir.measures.library.diversity import (
     perfect_gain,
     reciprocal,
 )
-from weir.measures.ties.documents_above import Adds, met_in_order
+from weir.measures.ties.documents_above import Adds, mean_by_marked_above
 from weir.measures.ties.tie_groups import Groups, over_ties
 
 
@@ -110,7 +105,8 @@ def _gain(seen: JudgedIntents, k: int | None, rel: float, alpha: float, discount
 
 
 def _by_intent(seen: JudgedIntents, k: int | None, rel: float, adds: Adds) -> Float64:
-    """The mean of what the documents that serve each intent add, float64[P]."""
+    # Each intent is a ranking of its own: the worth of a document depends on the number above that serve the
+    # intent, too.
     qrels, joined = seen.qrels, seen.joined
     row = qrels.numbered.ptr[joined.query] + joined.grade
     ends = np.zeros((2, len(qrels.numbered.doc)), np.int64)
@@ -119,5 +115,5 @@ def _by_intent(seen: JudgedIntents, k: int | None, rel: float, adds: Adds) -> Fl
     kept = np.flatnonzero((qrels.grade >= rel) & (first > 0))
     kept = kept[np.lexsort((first[kept], qrels.intent[kept]))]
     groups = Groups.of(qrels.intent[kept], first[kept], last[kept])
-    values = met_in_order(groups, np.ones(len(kept), np.bool_), adds, k)
+    values = mean_by_marked_above(groups, np.ones(len(kept), np.bool_), adds, k)
     return np.bincount(groups.query, values, len(qrels.query)).astype(np.float64, copy=False)

@@ -1,9 +1,4 @@
-"""Exact means over all orders of tied documents: measures that ask what stands above each document.
-
-Of a group of s documents, one stands at its i-th place with chance 1 / s, and then the i - 1 above it are a random
-draw from the s - 1 others: how many of m marked ones are among them is hypergeometric. Groups above count whole.
-Source: McSherry and Najork 2008 for AP, RR and the like; the others follow in the same way.
-"""
+"""Exact means over all orders of tied documents, for measures that depend on the documents above each one."""
 
 from __future__ import annotations
 
@@ -26,20 +21,24 @@ from weir.measures.library.arithmetic import (
 from weir.measures.library.cascade import satisfies, stopped_at
 from weir.measures.ties.tie_groups import Groups, hypergeometric, over_ties
 
+# A document of a group of s is at its i-th place with probability 1 / s; the i - 1 above it are then a random draw
+# from the s - 1 others, and the number of marked ones among them is hypergeometric. Groups above count whole.
+# McSherry and Najork 2008 for AP, RR and the like; the others follow in the same way.
 _CELLS = 1 << 20  # numbers worked on at a time
 Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
-"""From groups, places and numbers of marked documents above within the group, as they broadcast, what is added."""
+"""Maps groups, places and numbers of marked documents above within the group (broadcast) to the amounts added."""
 
 
-def met(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
-    """The mean of what some documents of each group add, float64[G].
+def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
+    """Return the mean contribution of `count` documents of each tie group over its orders, float64[groups].
 
-    count: how many they are; others: how many are marked of those that may stand above such a one in its group;
-    k: the last place that counts.
+    count: number of these documents.
+    others: number of marked documents among the rest of the group.
+    k: last rank that counts.
     """
     values = np.zeros(len(groups))
     kept = (count > 0) & ((groups.first <= k) if k is not None else True)
-    for size, marked, which in groups.alike(others.astype(np.int64), kept):
+    for size, marked, which in groups.by_size_and_others(others.astype(np.int64), kept):
         rows = size if k is None else min(size, k - int(groups.first[which].min()) + 1)
         table = hypergeometric(size - 1, marked, rows)
         step = max(1, _CELLS // table.size)
@@ -56,26 +55,26 @@ def met(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | No
     return values
 
 
-def met_in_order(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
-    """As `met` for the marked rows, where what one adds depends on how many of them stand above: float64[G].
+def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
+    """Return `mean_over_orders` of the marked rows if a contribution depends on the marked rows above.
 
-    adds is told how many stand above in all, the groups before included.
+    adds: gets their number, including earlier groups.
     """
     count = groups.sum(marked)
     before = groups.before(count).astype(np.int64)
-    return met(
+    return mean_over_orders(
         groups, count, np.maximum(count - 1, 0), lambda of, place, x: adds(of, place, before[of] + x), k
     )
 
 
 def per_query(j: Judged, groups: Groups, values: Float64) -> Float64:
-    """The sum over the groups of each query, float64[Q]."""
+    """Return the sum over the groups of each query, float64[queries]."""
     return j.total(groups.query.astype(np.int32), values)
 
 
 def _in_order(j: Judged, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
     groups = Groups.in_join(j)
-    return per_query(j, groups, met_in_order(groups, marked, adds, k))
+    return per_query(j, groups, mean_by_marked_above(groups, marked, adds, k))
 
 
 @over_ties("Success", "relevant")
@@ -132,7 +131,9 @@ def _bpref(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
         lost = np.minimum(before[group] + above, of[group]) / np.maximum(most[group], 1)
         return 1.0 - np.where(most[group] > 0, lost, 0.0)
 
-    return ratio(per_query(j, groups, met(groups, groups.sum(j.grade >= rel), wrong, kept, k)), relevant)
+    return ratio(
+        per_query(j, groups, mean_over_orders(groups, groups.sum(j.grade >= rel), wrong, kept, k)), relevant
+    )
 
 
 @over_ties("Q", "gain")
@@ -174,12 +175,10 @@ def _nerr(j: Judged, *, k: int | None, max_grade: int = 4) -> Float64:
 
 
 def _stops(groups: Groups, stop: Float64) -> Float64:
-    """The chance that a reader of a group stops at each of its places, for all groups one after the other.
-
-    It is what the mean over j documents of the group of the product of their chances to go on loses from one j to
-    the next. That mean grows document by document: with n + 1 of them a draw of j has a given one with chance
-    j / (n + 1). Nothing cancels but the last difference.
-    """
+    """Return the probability that a reader stops at each place of a group, for all groups in sequence."""
+    # It is the decrease, from j to j + 1 documents of the group, of the mean product of their probabilities of
+    # going on. That mean is built document by document: of n + 1 documents a draw of j has a given one with
+    # probability j / (n + 1). Only the last difference cancels.
     cuts = np.searchsorted(groups.of_row, np.arange(len(groups) + 1)).tolist()
     found = []
     for group, size in enumerate(groups.size.tolist()):

@@ -1,9 +1,4 @@
-"""infAP over all orders of tied documents: its exact mean, and its value in the worst and the best order.
-
-A relevant document at place i adds (1 + p w) / i: p pooled documents stand above, and of the judged ones above the
-share w is relevant. So an unjudged document above does harm, a judged one that is not relevant does more, but one
-that is pooled and not judged may help: the best order need not have the relevant ones first.
-"""
+"""infAP over all orders of tied documents: its exact mean, and its values in the worst and the best order."""
 
 from __future__ import annotations
 
@@ -13,12 +8,15 @@ from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
 from weir.measures.library.arithmetic import ratio
 from weir.measures.library.incomplete import EPSILON
-from weir.measures.ties.documents_above import met, per_query
+from weir.measures.ties.documents_above import mean_over_orders, per_query
 from weir.measures.ties.tie_groups import Groups, over_ties
 
 
 def _extremes(j: Judged, *, k: int | None, rel: float = 1) -> tuple[Float64, Float64]:
-    """The value in the worst and the best order; groups add up, so each has its own."""
+    # A relevant document at place i adds (1 + p w) / i, with p pooled documents above and w the relevant share
+    # of the judged ones above. An unjudged document above lowers that, a judged non-relevant one more so, but a
+    # pooled unjudged one may raise it, so that the best order need not have the relevant documents first.
+    # Groups add up, so each has its own extremes.
     groups = Groups.in_join(j)
     right, wrong = groups.sum(j.grade >= rel), groups.sum((j.grade < rel) & (j.grade >= 0))
     pooled = groups.sum((j.grade < rel) & (j.grade < 0))
@@ -36,12 +34,13 @@ def _extremes(j: Judged, *, k: int | None, rel: float = 1) -> tuple[Float64, Flo
 
 
 def _best(counts: Float64, above: Float64, places: int) -> float:
-    """The most a group adds; counts, above: float64[4] relevant, judged not relevant, pooled and other documents.
-
-    Others and those judged not relevant stand last. A relevant document gains by one pooled and not judged that moves
-    above it if (1 + others above) times the share w exceeds 1, and w grows with each relevant one above: some first
-    relevant ones, then pooled ones, then the rest. How many pooled ones, is tried; each may push one beyond the cut.
+    """Return the largest contribution of a group. counts, above: float64[4] relevant, non-relevant, pooled,
+    other documents.
     """
+    # Others and those judged not relevant come last. A relevant document gains by a pooled one that moves above
+    # it if (1 + others above) * w exceeds 1, and w grows with each relevant one above: first some relevant
+    # ones, then pooled ones, then the rest. All numbers of pooled ones are tried; each may push one beyond the
+    # cut.
     right, _, pooled, _ = counts
     m = np.arange(int(right))
     share = (above[0] + m + EPSILON) / (above[0] + m + above[1] + 2 * EPSILON)
@@ -52,7 +51,7 @@ def _best(counts: Float64, above: Float64, places: int) -> float:
 
 
 def _worst(counts: Float64, above: Float64, places: int) -> float:
-    """The least a group adds: what is not relevant stands first, but for pooled ones, each before or after all."""
+    # Non-relevant documents come first, but for pooled ones, each before or after all.
     right, wrong, pooled, other = counts
     left = int(right - (counts.sum() - places))  # as few relevant ones as the cut leaves
     if left <= 0:
@@ -64,7 +63,6 @@ def _worst(counts: Float64, above: Float64, places: int) -> float:
 
 
 def _adds(m: Int64, above: Float64, pooled: Int64) -> Float64:
-    """What relevant documents add below m others of their group, as many pooled ones and those above the group."""
     right, judged = above[0] + m, above[0] + m + above[1]
     depth = judged + above[2] + pooled
     added: Float64 = (1.0 + depth * (right + EPSILON) / (judged + 2 * EPSILON)) / (1.0 + depth + above[3])
@@ -88,4 +86,4 @@ def _inf_ap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
         depth = all_above[group] + above + drawn * pooled[group] / np.maximum(rest[group], 1)
         return (1.0 + depth * (hits + EPSILON) / (seen + 2 * EPSILON)) / place
 
-    return ratio(per_query(j, groups, met(groups, right, others, adds, k)), j.relevant(rel))
+    return ratio(per_query(j, groups, mean_over_orders(groups, right, others, adds, k)), j.relevant(rel))

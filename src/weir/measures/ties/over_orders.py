@@ -1,6 +1,6 @@
-"""A measure over all orders of tied documents: its exact mean, and its value in the worst and the best order.
+"""Mean, worst and best value of a measure over all orders of tied documents.
 
-Only queries with a judged document among their ties are looked at again; all others have the one value they have.
+Only queries with a judged document among their ties are computed again.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ _RELATIVE_ROUNDING = 1e-12  # sums in another order may differ by as much
 
 @dataclass(frozen=True, eq=False)
 class TiedQueries:
-    """Some queries of a join that have a judged document among their ties.
-
-    codes: int64[q] their numbers; judged: the join of these alone; nearest: int32[q] the first place of the first
-    group of ties with a judged document.
-    """
+    """The queries of a join that have a judged document among their ties."""
 
     codes: Int64
+    """int64[queries]: their numbers."""
     judged: Judged
+    """The join of these queries only."""
     nearest: Int32
+    """int32[queries]: first rank of the first group of ties with a judged document."""
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """The join of these queries."""
+        """Return the join restricted to these queries."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)
         nearest[part.query[rows]] = part.first[rows]  # from the end, so that the first group stands
         return TiedQueries(codes, part, nearest)
 
-    def within(self, k: int | None) -> TiedQueries | None:
-        """Those whose ties begin within the first k, None where there are none: the others change no such measure."""
+    def tied_within(self, k: int | None) -> TiedQueries | None:
+        """Return the queries whose ties begin within the first k, since others cannot change; None if there
+        are none.
+        """
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -55,14 +56,14 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """A join, and the parts of it whose order of ties may matter, of about a million places each."""
+    """A join, and its queries that ties may change in parts of about a million places."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
 
     @staticmethod
     def of(judged: Judged) -> Tied:
-        """Find the queries whose order of ties may matter."""
+        """Return the join with the queries that ties may change."""
         ranked = judged if judged.intents is None else judged.intents.joined
         rows = np.flatnonzero(ranked.last > ranked.first)
         if len(rows) == 0:
@@ -74,18 +75,19 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """The same as the measure wants it: condensed lists have ties of their own, and a cut leaves some out."""
+        """Return the ties that can change this measure, by its cut-off and, if condensed, on condensed lists."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
-        cut = (part.within(k) for part in whole.parts)
+        cut = (part.tied_within(k) for part in whole.parts)
         return Tied(whole.judged, tuple(part for part in cut if part is not None))
 
 
 def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
-    """The exact mean of a measure over all orders of tied documents, for each query; no sampling.
+    """Return a measure's exact mean over all orders of tied documents for each query; no sampling.
 
-    values: the measure's in trec order. Raises BadValue where a measure has no formula and a query more orders than
-    can be tried.
+    values: the measure in trec order.
+
+    Raises BadValue for a measure without a formula and a query with too many orders to enumerate.
     """
     rule, found = _rule(measure), values.copy()
     if rule.worth == "nothing":
@@ -103,10 +105,10 @@ def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
 
 
 def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) -> tuple[Float64, Float64]:
-    """The least and the greatest value that an order of tied documents gives, for each query.
+    """Return a measure's smallest and largest value over all orders of tied documents for each query.
 
-    values: the measure's in trec order. Where only trying all orders would tell, NaN; strict: they are tried, and
-    BadValue is raised where they are too many.
+    values: the measure in trec order.
+    strict: enumerate the orders if no rule is known, and raise BadValue if they are too many; else NaN.
     """
     rule, low, high = _rule(measure), values.copy(), values.copy()
     if rule.worth == "nothing":
@@ -134,19 +136,18 @@ def _rule(measure: Measure) -> OverTies:
 
 
 def _least_grade(measure: Measure) -> float:
-    """The least grade that is relevant to the measure."""
     return float(dict(measure.settings).get("rel", 1))
 
 
 def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Float64]:
-    """The least and the greatest of three values; where they differ by rounding alone, the first."""
+    """Return the minimum and maximum of three values; the first if they differ by rounding only."""
     low, high = np.min([values, one, other], axis=0), np.max([values, one, other], axis=0)
     same = high - low <= _RELATIVE_ROUNDING * np.maximum(np.abs(high), 1.0)
     return np.where(same, values, low), np.where(same, values, high)
 
 
 def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
-    """What each judged document is worth to the measure, float64[n]; one without a judgment is worth 0."""
+    """Return the worth of each judged document to the measure, float64[n]; unjudged documents are worth 0."""
     settings = dict(measure.settings)
     relevant = j.grade >= _least_grade(measure)
     if kind == "gain":
@@ -165,7 +166,7 @@ def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
 
 
 def _sorted(j: Judged, worth: Float64) -> Judged:
-    """The join with the worthiest documents of each group first; those without a judgment are worth 0."""
+    """Return the join with the most worthy documents of each group first; unjudged ones are worth 0."""
     rows = np.flatnonzero(j.last > j.first)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
     order = np.lexsort((-worth[rows], groups.of_row))
@@ -179,7 +180,7 @@ def _sorted(j: Judged, worth: Float64) -> Judged:
 
 
 def _tried(measure: Measure, j: Judged, rule: OverTies) -> Float64:
-    """The least, the mean and the greatest value over every order of each query, float64[Q, 3]."""
+    """Return minimum, mean and maximum over all enumerated orders of each query, float64[queries, 3]."""
     if measure.by_intent:
         raise BadValue(
             f"{measure}: only its mean over orders of ties is known; take ties=expected or ties=trec"

@@ -1,8 +1,4 @@
-"""All orders of tied documents, one by one: for measures whose mean or extremes have no formula.
-
-Documents of one grade are alike, and so are those without a judgment, so that only distinct sequences count, each
-as likely as any other. Where a query has more of them than LIMIT, it is refused rather than guessed.
-"""
+"""Enumeration of all orders of tied documents, for measures whose mean or extremes have no formula."""
 
 from __future__ import annotations
 
@@ -17,12 +13,13 @@ from weir.core.judged import Judged
 from weir.core.strings import Grades, Int64
 from weir.measures.ties.tie_groups import Groups
 
+# Documents of one grade are alike, and so are unjudged ones: only distinct sequences count, all equally likely.
 LIMIT = 20_000  # orders of one query that are tried
 _UNJUDGED = float(np.iinfo(np.int16).min)
 
 
 def count_orders(j: Judged) -> list[int]:
-    """How many distinct orders the tied documents of each query have."""
+    """Return the number of distinct orders of each query's tied documents."""
     groups = Groups.in_join(j)
     orders = [1] * len(j)
     for group, counts in enumerate(_kinds(groups, j.grade)):
@@ -31,7 +28,7 @@ def count_orders(j: Judged) -> list[int]:
 
 
 def arranged(j: Judged) -> Judged:
-    """The join of one query with every order of its tied documents, as that many queries without ties."""
+    """Return every order of one query's tied documents as a join of that many queries without ties."""
     groups = Groups.in_join(j)
     ways = [
         first - 1 + _orders(counts)
@@ -48,7 +45,7 @@ def arranged(j: Judged) -> Judged:
 
 
 def _kinds(groups: Groups, grade: Grades) -> list[dict[float, int]]:
-    """For each group how many documents it has of each grade, ascending, and without a judgment."""
+    """Return for each group the number of documents by grade, ascending, unjudged ones last."""
     cuts = np.searchsorted(groups.of_row, np.arange(len(groups) + 1)).tolist()
     found = []
     for group, size in enumerate(groups.size.tolist()):
@@ -61,12 +58,12 @@ def _kinds(groups: Groups, grade: Grades) -> list[dict[float, int]]:
 
 
 def _by_kind(groups: Groups, grade: Grades) -> Grades:
-    """The grades of the rows, ascending within each group: the order in which `_orders` lists places."""
+    """Return the grades ascending within each group: the order in which `_orders` lists places."""
     return grade[np.lexsort((grade, groups.of_row))]
 
 
 def _orders(kinds: dict[float, int]) -> Int64:
-    """The places, from 1, of the judged documents of a group in each of its orders, int64[orders, judged]."""
+    """Return the places, from 1, of the judged documents of a group in each order, int64[orders, judged]."""
     judged = [count for grade, count in kinds.items() if grade != _UNJUDGED]
     free = [tuple(range(1, sum(kinds.values()) + 1))]
     taken: list[tuple[int, ...]] = [()]
@@ -81,7 +78,6 @@ def _orders(kinds: dict[float, int]) -> Int64:
 
 
 def _multinomial(counts: Sequence[int]) -> int:
-    """How many distinct sequences hold so many of each kind."""
     orders, total = 1, 0
     for count in counts:
         total += count

@@ -1,8 +1,4 @@
-"""Documents of equal score: the places they share, and what each measure makes of them.
-
-A measure registers with `over_ties` its exact mean over all orders of tied documents and what a document is worth
-to it. A measure that registers nothing is still served, by enumeration (`permutations.py`), within limits.
-"""
+"""Groups of documents of equal score, and each measure's rules for them, registered by `over_ties`."""
 
 from __future__ import annotations
 
@@ -18,63 +14,61 @@ from weir.core.strings import Float64, Int64, stretches
 from weir.registry import Registry
 
 Mean: TypeAlias = Callable[..., Float64 | None]
-"""As the measure's function, of a join: the mean over orders; None for settings that have no closed form."""
+"""Computes the mean over orders of a join, with the measure's signature; None for settings without a closed form."""
 
 Worth: TypeAlias = Literal[
     "relevant", "gain", "persistent", "grade", "judged", "assessed", "wrong", "nothing"
 ]
-"""What makes the worthier of two neighbours: relevance, gain, either as RBP has it, grade, being judged at all, a
-grade from 0, being judged not relevant; or nothing does, and order is without effect."""
+"""The property by which the better of two neighbours is found: relevance, gain, either as in RBP, grade, being
+judged at all, a grade from 0, being judged not relevant; "nothing": order has no effect."""
 
 
 Ends: TypeAlias = Callable[..., tuple[Float64, Float64]]
-"""As the measure's function: the values in the worst and the best order."""
+"""Computes the values in the worst and the best order, with the measure's signature."""
 
 F = TypeVar("F", bound=Mean)
 
 
 @dataclass(frozen=True)
 class OverTies:
-    """A measure under ties: its mean over orders, and its value in the best order and the worst.
-
-    worth: of two neighbours the worthier stands first in the best order (or in the worst), whatever stands around
-    them; ends: the two values, where they are not those of sorted orders. Where all are None, orders are tried.
-    """
+    """The rules of a measure under ties; if all are None, orders are enumerated."""
 
     mean: Mean | None = None
     worth: Worth | None = None
+    """Property by which the worthier of two neighbours ranks first in the best order (last in the worst)."""
     ends: Ends | None = None
+    """Worst and best value, if these are not given by sorted orders."""
 
 
 TIED: Registry[OverTies] = Registry("measure under tie")
 
 
 def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -> Callable[[F], F]:
-    """Register the decorated function as the exact mean of a measure over all orders of tied documents."""
+    """Register the decorated function as a measure's exact mean over all orders of tied documents."""
 
-    def register(mean: F) -> F:
+    def add_mean(mean: F) -> F:
         TIED.add(name, OverTies(mean, worth, ends))
         return mean
 
-    return register
+    return add_mean
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Judged documents by the score they share: an untied one is a group of its own.
-
-    of_row: int64[n] the group of each row of the join; query, first, size: int64[G] of each group its query, its
-    first place, from 1, and how many documents share it, the unjudged too.
-    """
+    """Judged documents grouped by the score they share; an untied one is a group of its own."""
 
     of_row: Int64
+    """int64[n]: group of each row of the join."""
     query: Int64
+    """int64[groups]."""
     first: Int64
+    """int64[groups]: first place, from 1."""
     size: Int64
+    """int64[groups]: number of documents, unjudged ones included."""
 
     @staticmethod
     def of(query: NDArray[np.integer], first: NDArray[np.integer], last: NDArray[np.integer]) -> Groups:
-        """The groups of rows sorted by query and first place."""
+        """Return the groups of rows sorted by query and first place."""
         opens = np.ones(len(query), np.bool_)
         opens[1:] = (query[1:] != query[:-1]) | (first[1:] != first[:-1])
         at = np.flatnonzero(opens)
@@ -83,29 +77,33 @@ class Groups:
 
     @staticmethod
     def in_join(j: Judged) -> Groups:
-        """The groups of the judged documents of a join."""
+        """Return the groups of the judged documents of a join."""
         return Groups.of(j.query, j.first, j.last)
 
     def __len__(self) -> int:
         return len(self.query)
 
     def sum(self, values: NDArray[np.generic]) -> Float64:
-        """The sum over the rows of each group, float64[G]."""
+        """Return the sum over the rows of each group, float64[groups]."""
         return np.bincount(self.of_row, values.astype(np.float64), len(self)).astype(np.float64, copy=False)
 
     def before(self, values: Float64) -> Float64:
-        """For each group the sum over the groups of its query that stand before it, float64[G]."""
+        """Return for each group the sum over earlier groups of its query, float64[groups]."""
         so_far = np.cumsum(values) - values
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
     def places(self, kept: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-        """The places, from 1, of the groups that are kept, and the group of each."""
+        """Return the places, from 1, of the groups that are kept, and the group of each."""
         which = np.flatnonzero(kept)
         place, of = stretches(self.first[which], self.first[which] + self.size[which])
         return place, which[of]
 
-    def alike(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
-        """Groups of one size with as many others each: size, others and their numbers, for each such pair."""
+    def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
+        """Yield (size, others, group numbers) for each set of groups of equal size and equal `others`.
+
+        others: int64[groups].
+        kept: bool[groups], the groups to include.
+        """
         which = np.flatnonzero(kept)
         which = which[np.lexsort((others[which], self.size[which]))]
         size, many = self.size[which], others[which]
@@ -116,10 +114,12 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """The chance that i draws without replacement hold x of the marked, float64[rows, marked + 1], i from 0.
+    """Return the probability that i draws without replacement contain x marked ones, float64[rows, marked +
+    1].
 
-    rows: at most population + 1. Every step adds positive terms, so that nothing cancels.
+    rows: numbers of draws i, from 0; at most population + 1.
     """
+    # Every step adds positive terms, so that nothing cancels.
     chance = np.zeros((rows, marked + 1))
     chance[0, 0] = 1.0
     x = np.arange(marked + 1)

@@ -1,9 +1,10 @@
-"""Bridges: objects of other tools here, and Weir's there. Importing this package imports none of them.
+"""Objects of other tools in Weir, and Weir's in theirs. Importing this package imports none of these tools.
 
-`trainer_evaluator` is an evaluator for the trainers of sentence-transformers, by `model_search`; `mteb_models` are
-MTEB's models as systems and systems as MTEB's, `mteb_results` its files of results; `pyterrier_transformers` goes both
-ways; `peer_objects` are the judgments, rankings and measures of ranx and ir-measures; `hub_results` are the results
-that a model's page on the Hugging Face hub shows; `ir_metadata` the header that says what made a run file.
+- `export.py` writes results for MTEB, the Hugging Face hub and ir_metadata; `command.py` is `weir data export`.
+- `mteb_models.py` and `pyterrier_transformers.py` convert systems in both directions.
+- `trainer_evaluator.py` is an evaluator for the trainers of sentence-transformers.
+- `peer_objects.py` converts judgments, rankings and measures for ranx and ir-measures.
+- `candidates.py` ranks given candidates and searches collections in memory, for the others.
 """
 
 from weir.lazy_names import lazy_names

@@ -1,4 +1,4 @@
-"""Candidates of queries ranked, and collections searched, by a model or system in memory."""
+"""Rank given candidates, and search collections once by a model in memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
-from weir.kernels.inverted.postings import place
+from weir.kernels.inverted.postings import write_postings
 from weir.kernels.inverted.search import Impacts
 from weir.models.encoder import ObjectEncoder
 from weir.registry import Identity
 from weir.systems.compose import FunctionSearcher, FunctionSystem, Pipeline
-from weir.systems.lexical.inverted_index import ImpactIndex, top
+from weir.systems.lexical.inverted_index import ImpactIndex, top_documents
 from weir.systems.protocol import IN_MEMORY, Component, Context, Reranker, Retriever
 from weir.systems.rerank.scorers import Score
 from weir.systems.vectors.exact_search import ArraySource, search
@@ -29,10 +29,10 @@ from weir.systems.vectors.exact_search import ArraySource, search
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """A system that orders these candidates of each query, all of them unless a re-ranker names its depth.
+    """Return a system that orders given candidates of each query, all unless a re-ranker names its depth.
 
-    The order is that of a system's own scores, of the last re-ranker of a pipeline, or of a re-ranker alone. Raises
-    BadValue for a system that scores only what it finds, as fusions do.
+    They are ordered by the system's scores, or a pipeline's last re-ranker. Raises BadValue for a system that scores
+    only its own finds, such as a fusion.
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)
@@ -49,32 +49,27 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """A session: the candidates belong to this process."""
+        """Return a description valid in this process only, since the candidates are held in memory."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:
-        """All of them."""
         return max(k, documents)
 
     def is_drawn(self) -> bool:
-        """Their order is that of the run."""
         return False
 
     def components(self) -> tuple[Component, ...]:
-        """None."""
         return ()
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """The run, whose documents have to be the corpus's."""
         rankings = self.candidates.to_dict()
 
-        def answers(queries: dict[str, str], k: int) -> dict[str, dict[str, float]]:
+        def given_rankings(queries: dict[str, str], k: int) -> dict[str, dict[str, float]]:
             return {query: rankings.get(query, {}) for query in queries}
 
-        return FunctionSystem(answers, Identity(str(self))).index(corpus, context)
+        return FunctionSystem(given_rankings, Identity(str(self))).index(corpus, context)
 
     def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
-        """As `index`: nothing is stored."""
         return self.index(corpus, context)
 
 
@@ -86,25 +81,24 @@ CHUNK_DOCUMENTS = 16_384
 VIEW = "title text"
 
 Hits: TypeAlias = tuple[Int64, Int32, Float64]
-"""ptr int64[Q + 1], document int32[n] within the chunk, score float64[n]."""
+"""ptr int64[queries + 1], document int32[hits] within the chunk, score float64[hits]."""
 EncodeTerms: TypeAlias = Callable[[list[str]], Any]
-"""Texts to a sparse tensor [n, terms] of weights, such as torch's."""
+"""Texts -> a sparse tensor [texts, terms] of weights, such as torch's."""
 Terms: TypeAlias = tuple[Int64, Int32, Float32]
-"""ptr int64[n + 1], term int32, weight float32, aligned."""
+"""ptr int64[texts + 1], term int32, weight float32; the last two aligned."""
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """The k nearest documents of each query, found exactly; none for a query without text.
+    """Return the k nearest documents of each query with text, found exactly, with one chunk's vectors in memory.
 
-    Each document is encoded once; memory is that of one chunk's vectors. Raises BadValue for k below 1 and for what
-    are no vectors.
+    Raises BadValue for k below 1 and for values that are not vectors.
     """
     loaded, with_text = encoder.load(), _with_text(queries)
     texts = queries.take(with_text).text
     vectors = loaded.encode(texts, "query") if len(with_text) else np.zeros((0, 0), np.float32)
 
     def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
-        documents = loaded.encode(corpus.view(VIEW, start, stop), "document")
+        documents = loaded.encode(corpus.view(VIEW, start, stop, encoder.separator), "document")
         hits = search(ArraySource(documents), vectors, k, "dot", tie_rank)
         return hits.ptr, hits.doc, hits.score.astype(np.float64)
 
@@ -114,17 +108,16 @@ def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) 
 def sparse_run(
     query_terms: EncodeTerms, document_terms: EncodeTerms, corpus: Corpus, queries: Queries, k: int
 ) -> Run:
-    """The k documents whose terms' weights have the largest products with each query's, found exactly.
+    """Return the k documents with the largest product of term weights, found exactly; none that shares no term.
 
-    query_terms, document_terms: what weighs terms. Chunks, memory and errors as `dense_run`; a document without a term
-    of the query is no answer. Raises BadValue for weights below 0 too.
+    Raises BadValue for k below 1 and for weights below 0.
     """
     with_text = _with_text(queries)
     query, _ = _terms(query_terms, queries.take(with_text).text.tolist())
 
     def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
         documents, count = _terms(document_terms, corpus.view(VIEW, start, stop).tolist())
-        hits = top(_impact_index(documents, count, tie_rank), *query, min(k, stop - start))
+        hits = top_documents(_impact_index(documents, count, tie_rank), *query, min(k, stop - start))
         return hits.ptr, hits.doc, hits.score
 
     return _by_chunks(corpus, queries, k, chunk, "sparse")
@@ -137,7 +130,6 @@ def _with_text(queries: Queries) -> Int64:
 def _by_chunks(
     corpus: Corpus, queries: Queries, k: int, search_chunk: Callable[[int, int, Int32], Hits], name: str
 ) -> Run:
-    """The best of all chunks: those so far and each chunk's are ranked together, by score and then identifier."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     with_text, none = _with_text(queries), np.zeros(0, np.int32)
@@ -154,7 +146,6 @@ def _by_chunks(
 
 
 def _terms(encode: EncodeTerms, texts: list[str]) -> tuple[Terms, int]:
-    """The terms of texts, by text, and how many terms there are."""
     tensor = encode(texts).coalesce()
     row, term = (np.asarray(column) for column in tensor.indices())
     weight = np.asarray(tensor.values().float(), np.float32)
@@ -166,7 +157,6 @@ def _terms(encode: EncodeTerms, texts: list[str]) -> tuple[Terms, int]:
 
 
 def _impact_index(documents: Terms, vocabulary: int, tie_rank: Int32) -> ImpactIndex:
-    """Postings of the documents, numbered by their places among ties."""
     own, term, weight = documents
     number = np.repeat(tie_rank, np.diff(own))
     by_number = np.argsort(number, kind="stable")
@@ -174,7 +164,7 @@ def _impact_index(documents: Terms, vocabulary: int, tie_rank: Int32) -> ImpactI
     fptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(term, minlength=vocabulary))])
     doc, impact = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
-    place(fptr, term[by_number], weight[by_number], 0, ptr[:-1].copy(), doc, impact)
+    write_postings(fptr, term[by_number], weight[by_number], 0, ptr[:-1].copy(), doc, impact)
     postings = ptr, doc, impact, len(tie_rank)
     bounds = BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
     order = np.argsort(tie_rank).astype(np.int32)

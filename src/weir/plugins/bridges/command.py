@@ -6,7 +6,10 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import FOLDER, PATH, datasets_option, systems_option
+from weir import experiment
+from weir.cli.options import FOLDER, PATH, Given, options
+from weir.errors import BadValue
+from weir.plugins import bridges
 
 
 @click.command("export")
@@ -14,43 +17,32 @@ from weir.cli.options import FOLDER, PATH, datasets_option, systems_option
 @click.option("--to", "form", type=click.Choice(["mteb", "hub", "ir-metadata"]), required=True,
               help="MTEB's results, a model's .eval_results/ on the hub, or runs with ir_metadata.")  # fmt: skip
 @click.option("-o", "--out", type=FOLDER, required=True, help="The folder to write into.")
-@datasets_option("Export this dataset or group; repeatable.")
-@systems_option("Export this system; repeatable.")
+@options("weir.experiment.results.chosen_cells", "datasets systems")
 @click.option(
     "--mteb-name", "model", default="", metavar="NAME", help="With mteb: what the one system is called there."
 )
 @click.option("--hub-dataset", default="", metavar="ORG/NAME:TASK",
               help="With hub: the data set there that holds the one dataset.")  # fmt: skip
-def command(
-    folder: Path,
-    form: str,
-    out: Path,
-    datasets: tuple[str, ...],
-    systems: tuple[str, ...],
-    model: str,
-    hub_dataset: str,
-) -> None:
+def command(folder: Path, form: str, out: Path, given: Given, model: str, hub_dataset: str) -> None:
     """Write results as MTEB, the Hugging Face hub or ir_metadata keep them.
 
-    FOLDER was written by weir run. mteb: results/<model>/<revision>/<task>.json, which mteb.ResultCache(OUT) reads.
-    hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata: the rankings as
-    <dataset>/<system>.trec, each with what made it in comments at its head, which weir eval and trec_eval pass over.
-    Splits stand side by side: in one file of mteb's, under <dataset>-<split> (but for test) elsewhere.
+    FOLDER was written by weir run. mteb: results/<model>/<revision>/<task>.json, which mteb.ResultCache(OUT)
+    reads. hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata:
+    the rankings as <dataset>/<system>.trec, each with its provenance in comments at its head, which weir eval
+    and trec_eval skip. Splits of a dataset are in one file for mteb, elsewhere under <dataset>-<split>
+    (except test).
     """
-    from weir.errors import BadValue
-    from weir.experiment.results import by_split, chosen_cells, finished_cells
-    from weir.plugins.bridges.export import write_annotated_runs, write_hub_results, write_mteb_results
-
     if model and form != "mteb":
         raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")
     if hub_dataset and form != "hub":
         raise BadValue(f"--hub-dataset names a data set of the hub; it means nothing with --to {form}")
-    cells = by_split(chosen_cells(finished_cells(folder), datasets, systems))
+    kept = experiment.results
+    cells = kept.by_split(kept.chosen_cells(kept.finished_cells(folder), **given))
     if form == "mteb":
-        paths = write_mteb_results(cells, out, model)
+        paths = bridges.write_mteb_results(cells, out, model)
     elif form == "hub":
-        paths = write_hub_results(cells, out, hub_dataset)
+        paths = bridges.write_hub_results(cells, out, hub_dataset)
     else:
-        paths = write_annotated_runs(cells, out)
+        paths = bridges.write_annotated_runs(cells, out)
     for path in paths:
         click.echo(str(path))

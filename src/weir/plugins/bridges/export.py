@@ -1,4 +1,4 @@
-"""Results as MTEB, the Hugging Face hub and ir_metadata keep them."""
+"""Write results in the formats of MTEB, the Hugging Face hub and ir_metadata."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from typing import Any
 
 from weir.core.run import Run
 from weir.core.scores import Row
+from weir.datasets import catalogue
 from weir.errors import BadValue, FormatError, RankingWarning, require
 from weir.experiment.results import (
     ResultCell,
     as_weir_writes_it,
     current_cells,
     finished_cells,
+    not_as_published,
     whole_seconds,
 )
 from weir.experiment.stages import Stage, slug
@@ -35,24 +37,26 @@ from weir.files.write import write_run
 
 
 MAIN_MEASURE = "nDCG@10"
-"""The measure that MTEB's retrieval tasks are reported by."""
+"""The measure that MTEB reports for retrieval tasks."""
 
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """A collection's name as MTEB's task, and its data set on the hub, "" where it is not known there."""
+    """A collection's task in MTEB, and its data set on the hub."""
 
     name: str
     hub: str = ""
+    """"" if it is not known."""
 
 
 def cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
-    """The finished cells of a results folder, or these; raises FormatError for a folder that holds none."""
+    """Return the finished cells of a results folder; cells that are given are returned as they are. Raises FormatError
+    for a folder without finished cells.
+    """
     return finished_cells(results) if isinstance(results, (str, Path)) else results
 
 
-def counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
-    """As `cells_in`, those that were scored by the judgments that count; warns (RankingWarning) of each other one."""
+def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
     cells, outdated = current_cells(cells_in(results))
     for sentence in outdated:
         warnings.warn(RankingWarning(sentence), stacklevel=3)
@@ -60,13 +64,21 @@ def counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[Resul
 
 
 def task_of(collection: str) -> BenchmarkTask:
-    """The task of a collection; one of its own name where it is none of the catalogue's that MTEB has."""
+    """Return the task of a collection, of the same name if MTEB has none."""
     names = _task_names().get(collection)
     return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
 
-def main_row(cell: ResultCell) -> Row:
-    """The row of the measure that is reported; raises BadValue, saying how to get it, for a cell without."""
+def _refuse_other_data(cells: Sequence[ResultCell]) -> None:
+    for cell in cells:
+        if other := not_as_published(cell):
+            raise BadValue(
+                f"{other}; its scores are not of {task_of(catalogue.original(cell.collection)).name}: run it on the "
+                "whole collection, or under another name (rename the folder of the collection)"
+            )
+
+
+def _main_row(cell: ResultCell) -> Row:
     row = next((row for row in cell.rows if row.measure == MAIN_MEASURE), None)
     if row is None:
         raise BadValue(
@@ -77,7 +89,6 @@ def main_row(cell: ResultCell) -> Row:
 
 
 def _file_names(cells: Sequence[ResultCell]) -> list[str]:
-    """A name for each cell, with its key where another system of the collection has the same, also but for case."""
     names = [slug(cell.label or cell.system) for cell in cells]
     places = [(_set_name(cell).casefold(), name.casefold()) for cell, name in zip(cells, names, strict=True)]
     return [
@@ -87,12 +98,10 @@ def _file_names(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def _set_name(cell: ResultCell) -> str:
-    """What files call a collection: with its split unless that is test, so that splits stand side by side."""
     return slug(cell.collection if cell.split == "test" else f"{cell.collection}-{cell.split}")
 
 
 def _folder(*parts: Path | str) -> Path:
-    """A folder, made where it is missing; raises StoreError."""
     folder = Path(*parts)
     make_folder(folder)
     return folder
@@ -114,27 +123,32 @@ HUNDREDTHS = 100
 def write_hub_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
-    """Write results as <folder>/<system>/.eval_results/<collection>.yaml; the files of a system go to its model.
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for the repository of a system's model.
 
-    The file of another split than test is called <collection>-<split>.yaml.
-
-    Each holds nDCG@10 in percent under the data set on the hub and MTEB's task, with its interval and the number of
-    queries in the notes. dataset: the data set on the hub as ORG/NAME:TASK, for cells of one collection; by default
-    MTEB's of the catalogue's collections. Raises BadValue for a collection without a known data set, for a dataset with
-    several collections, and for cells without nDCG@10; MissingExtra without PyYAML; StoreError.
+    Another split than test gives <collection>-<split>.yaml. A file holds nDCG@10 in percent, with interval and number
+    of queries in its notes.
+    results: a results folder, or finished cells.
+    dataset: the data set on the hub as ORG/NAME:TASK, for cells of one collection, by default MTEB's.
+    Raises BadValue for a collection that has a published name and other counts (unless a dataset is named), an unknown
+    data set, a dataset with several collections and cells without nDCG@10, MissingExtra without PyYAML, StoreError if
+    the disk refuses.
     """
-    yaml = require("yaml", "yaml")
-    cells = counting_cells(results)
+    yaml = require("yaml", "import-sources")
+    cells = _counting_cells(results)
     collections = {cell.collection for cell in cells}
     if dataset and len(collections) > 1:
-        raise BadValue(f"{len(collections)} collections cannot all be {dataset}; choose one with -d")
+        raise BadValue(
+            f"{len(collections)} collections cannot all be {dataset}; choose one (weir data export -d)"
+        )
     hub, _, task = dataset.partition(":")
     if dataset and (hub.count("/") != 1 or not task):
         raise BadValue(f"the data set is '{dataset}'; expected ORG/NAME:TASK, such as mteb/scifact:SciFact")
+    if not dataset:
+        _refuse_other_data(cells)
     tasks = [BenchmarkTask(task, hub) if dataset else task_of(cell.collection) for cell in cells]
     entries = []
     for cell, task_there in zip(cells, tasks, strict=True):
-        with as_weir_writes_it(cell):
+        with as_weir_writes_it(cell.folder):
             entries.append(_entry(cell, task_there))
     paths = []
     for cell, name, entry in zip(cells, _file_names(cells), entries, strict=True):
@@ -147,7 +161,7 @@ def write_hub_results(
 def _entry(cell: ResultCell, task: BenchmarkTask) -> dict[str, object]:
     if not task.hub:
         raise BadValue(f"{cell.dataset}: no data set on the hub is known for it; name it as ORG/NAME:TASK")
-    row = main_row(cell)
+    row = _main_row(cell)
     mean, low, high = (HUNDREDTHS * value for value in (row.mean, row.low, row.high))
     interval = f", 95% interval {low:.2f} to {high:.2f}" if not math.isnan(low) else ""
     notes = f"{row.measure} over {row.queries} queries{interval}; {cell.system}"
@@ -178,7 +192,7 @@ NO_FACTS = (
     *("embed_dim", "license", "open_weights", "public_training_code", "public_training_data", "languages"),
     *("similarity_fn_name", "use_instructions", "training_datasets"),
 )
-"""Fields that MTEB's record of a model needs and Weir does not know."""
+"""Fields that MTEB requires of a model and Weir does not know."""
 
 
 def write_mteb_results(
@@ -186,20 +200,21 @@ def write_mteb_results(
 ) -> list[Path]:
     """Write results as MTEB's: results/<model>/<revision>/<task>.json, with a record of each model.
 
-    Scores are the means of measures that MTEB has under another name, ndcg_at_10 first; others keep Weir's names. A
-    file that is there keeps the scores of other splits. The
-    revision of the data is Weir's fingerprint of it, that of a model a hash of the system's settings. results: a
-    results folder, or finished cells of it; model: its name in MTEB, such as intfloat/e5-small, for cells of one
-    system; by default weir/<system>. Raises BadValue for cells without nDCG@10, and for a name with several systems;
-    StoreError where the disk refuses.
+    Scores are means, under MTEB's names if it has the measure. Scores of other splits in a file stay. The revision of
+    the data is Weir's fingerprint, that of a model is a hash of the system's settings.
+    results: a results folder, or finished cells.
+    model: the name in MTEB, such as intfloat/e5-small, for cells of one system, by default weir/<system>.
+    Raises BadValue for a collection that has a published name and other counts, cells without nDCG@10 and a name with
+    several systems, StoreError if the disk refuses.
     """
-    cells = counting_cells(results)
+    cells = _counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}
     if model and len(systems) > 1:
-        raise BadValue(f"{len(systems)} systems cannot all be {model}; choose one with -s")
+        raise BadValue(f"{len(systems)} systems cannot all be {model}; choose one (weir data export -s)")
+    _refuse_other_data(cells)
     parts = []
     for cell in cells:
-        with as_weir_writes_it(cell):
+        with as_weir_writes_it(cell.folder):
             parts.append((_result(cell), system_revision(cell.system, cell.ranked.declared["system"])))
     paths = []
     for cell, (result, revision) in zip(cells, parts, strict=True):
@@ -215,13 +230,13 @@ def write_mteb_results(
 
 
 def system_revision(name: str, description: object) -> str:
-    """A hash of all that decides a system's rankings but the collection, by its `describe()`."""
+    """Return a hash of all that decides a system's rankings but the collection."""
     return Stage("run", name, {"system": description}).key
 
 
 def _result(cell: ResultCell) -> dict[str, object]:
     settings = dict(cell.settings)
-    scores = {"hf_subset": "default", "languages": LANGUAGES, "main_score": main_row(cell).mean}
+    scores = {"hf_subset": "default", "languages": LANGUAGES, "main_score": _main_row(cell).mean}
     for row in cell.rows:
         match = re.fullmatch(r"(\w+)@(\d+)", row.measure)
         name = f"{KEYS[match[1]]}_at_{match[2]}" if match and match[1] in KEYS else row.measure
@@ -238,11 +253,6 @@ def _result(cell: ResultCell) -> dict[str, object]:
 
 
 def _with_other_splits(result: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A result with the scores of the splits that a file of the same task holds beside its own.
-
-    The revision of the data then names that of each split, as in `dev:0123 test:4567`. Raises FormatError for a file
-    that is none of MTEB's.
-    """
     if not path.exists():
         return result
     try:
@@ -277,9 +287,8 @@ EXPECTED = "comments with YAML between '# ir_metadata.start' and '# ir_metadata.
 
 
 def read_ir_metadata(path: Path | str) -> dict[str, Any]:
-    """The metadata at the head of a run file, {} where there is none.
-
-    Raises FormatError for a head that does not end or is no YAML, MissingExtra without PyYAML.
+    """Read the metadata at the head of a run file, or {}; raises FormatError for a malformed head, MissingExtra
+    without PyYAML.
     """
     path = Path(path)
     head = read_bytes(path, HEAD_BYTES).split(b"\n")
@@ -293,7 +302,7 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
         return {}
     if END not in (ends := [line.strip() for line in lines]):
         raise FormatError(path, "a head that does not end", EXPECTED)
-    yaml = require("yaml", "yaml")
+    yaml = require("yaml", "import-sources")
     try:
         metadata = yaml.safe_load("\n".join(lines[1 : ends.index(END)]))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -305,36 +314,35 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
 
 
 def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
-    """Write a run in TREC's format with metadata at its head, which readers take for comments.
+    """Write a run in TREC's format with metadata in comments at its head.
 
-    Raises as `write_run`, BadValue for a name of another format, MissingExtra without PyYAML.
+    Raises BadValue for a name of another format, MissingExtra without PyYAML, else as `write_run`.
     """
-    text = require("yaml", "yaml").safe_dump(dict(metadata), sort_keys=False, allow_unicode=True, width=1000)
+    text = require("yaml", "import-sources").safe_dump(
+        dict(metadata), sort_keys=False, allow_unicode=True, width=1000
+    )
     write_run(run, path, comments=[START, *text.splitlines(), END])
 
 
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
-    """Write rankings as <folder>/<collection>/<system>.trec, each with the content of its records.
+    """Write rankings as <folder>/<collection>/<system>.trec with their records; <collection>-<split> unless it is
+    test.
 
-    The folder of another split than test is called <collection>-<split>. results: a results folder, or finished cells
-    of it. Raises as `write_annotated_run`, and StoreError when the disk refuses.
+    results: a results folder, or finished cells.
+    Raises as `write_annotated_run`, and StoreError if the disk refuses.
     """
     paths = []
     cells = cells_in(results)
     for cell, name in zip(cells, _file_names(cells), strict=True):
         paths.append(_folder(folder, _set_name(cell)) / f"{name}.trec")
         run = replace(read_run(cell.run), name=cell.label or cell.system)
-        with as_weir_writes_it(cell):
-            metadata = metadata_of(cell)
+        with as_weir_writes_it(cell.folder):
+            metadata = _metadata_of(cell)
         write_annotated_run(run, own_file(paths[-1]), metadata)
     return paths
 
 
-def metadata_of(cell: ResultCell) -> dict[str, Any]:
-    """The records of a cell in ir_metadata's components.
-
-    Platform, implementation, method and data are those that made the rankings, not those of this process.
-    """
+def _metadata_of(cell: ResultCell) -> dict[str, Any]:
     origin, settings = cell.ranked.made, dict(cell.settings)
     packages = [f"{name}=={version}" for name, version in (origin.get("packages") or {}).items()]
     seconds = whole_seconds(cell)

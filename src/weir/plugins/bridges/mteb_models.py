@@ -1,4 +1,4 @@
-"""MTEB's models as systems here, and systems as MTEB's: its protocols of encoders, cross-encoders and searches."""
+"""MTEB's models as systems, and systems as models of MTEB."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SIMILARITIES = {"cosine": "cosine", "dot": "dot"}
 
 @runtime_checkable
 class MtebEncoder(Protocol):
-    """MTEB's EncoderProtocol."""
+    """A model with the methods of MTEB's EncoderProtocol, by which Weir recognises it."""
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """Its name, revision and facts."""
+        """Return MTEB's ModelMeta of this model, with its name and revision."""
 
     encode: Callable[..., Any]
     similarity: Callable[..., Any]
@@ -40,22 +40,22 @@ class MtebEncoder(Protocol):
 
 @runtime_checkable
 class MtebCrossEncoder(Protocol):
-    """MTEB's CrossEncoderProtocol."""
+    """A model with the methods of MTEB's CrossEncoderProtocol, by which Weir recognises it."""
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """Its name, revision and facts."""
+        """Return MTEB's ModelMeta of this model, with its name and revision."""
 
     predict: Callable[..., Any]
 
 
 @runtime_checkable
 class MtebSearch(Protocol):
-    """MTEB's SearchProtocol."""
+    """A model with the methods of MTEB's SearchProtocol, by which Weir recognises it."""
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """Its name, revision and facts."""
+        """Return MTEB's ModelMeta of this model, with its name and revision."""
 
     index: Callable[..., None]
     search: Callable[..., Mapping[str, Mapping[str, float]]]
@@ -64,7 +64,7 @@ class MtebSearch(Protocol):
 @runtime_checkable
 class _Tensor(Protocol):
     def detach(self) -> Any:  # noqa: ANN401  a tensor
-        """It without what training needs."""
+        ...
 
 
 def from_mteb(
@@ -74,14 +74,15 @@ def from_mteb(
     name: str | None = None,
     version: str | None = None,
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
-    """A model of MTEB, as it runs its retrieval tasks, as a system; a cross-encoder as a re-ranker, to stand behind >>.
+    """Return a model of MTEB as a system, or a cross-encoder as a re-ranker, for the right of >>.
 
-    model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`. task: a task of
-    MTEB, its metadata or its name, by which models choose their prompts; None for a retrieval task without a name.
-    Vectors of a model that declares cosine or dot product are searched here, exactly; other similarities are its own.
-    batch_size: texts encoded together; name: how it prints, by default the model's; version: what stands for it in
-    keys; what a model without one makes is made again in each process. Raises BadValue for what is no such model,
-    MissingExtra without mteb.
+    Weir searches vectors compared by cosine or dot product exactly, MTEB others.
+    model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
+    task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.
+    batch_size: texts encoded together.
+    name: the printed name, by default the model's.
+    version: its label in keys, without which stages are made again in each process.
+    Raises BadValue for another object, MissingExtra without mteb.
     """
     if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
         raise BadValue(
@@ -96,22 +97,23 @@ def from_mteb(
         return _of_model(as_reranker(_PairScores(model, call), name=own, version=version), identity)
     similarity = str(model.mteb_model_meta.similarity_fn_name)
     if similarity not in SIMILARITIES:
-        wrapper = require("mteb.models", "mteb").SearchEncoderWrapper
+        wrapper = require("mteb.models", "bridges").SearchEncoderWrapper
         return _of_model(as_system(_SearchObject(wrapper(model), call), own, version), identity)
     encode = _TextVectors(model, call)
     return DenseRetriever(ObjectEncoder(encode.queries, encode.documents, identity, SIMILARITIES[similarity]))
 
 
 def to_mteb(system: object, name: str | None = None, revision: str | None = None) -> MtebSearchModel:
-    """A system as a model of MTEB's search protocol: `mteb.evaluate(to_mteb(weir.BM25()), tasks)`.
+    """Return a system as a model of MTEB's search protocol: `mteb.evaluate(to_mteb(weir.BM25()), tasks)`.
 
-    system: any, or a function or object that `weir.system` takes. Tasks that give candidates have these alone ordered:
-    by the system's scores, by the last re-ranker of a pipeline, or by a re-ranker given alone. name: in MTEB's results,
-    by default weir/<system>; revision: by default a hash of all that decides the rankings. Raises BadValue for what is
-    no system, MissingExtra without mteb.
+    Given candidates are ordered by the system's scores, or by its last re-ranker.
+    system: a system, a re-ranker, or a function or object that `weir.system` takes.
+    name: the name in MTEB's results, by default weir/<system>.
+    revision: by default a hash of everything that decides the rankings.
+    Raises BadValue for another object, MissingExtra without mteb.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
-    meta = require("mteb.models.model_meta", "mteb").ModelMeta
+    meta = require("mteb.models.model_meta", "bridges").ModelMeta
     about = {
         "name": name or f"weir/{slug(str(own))}",
         "revision": revision or system_revision(str(own), own.describe()),
@@ -121,15 +123,16 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
 
 @dataclass(eq=False)
 class MtebSearchModel:
-    """A system behind MTEB's SearchProtocol. mteb_model_meta: its name and revision there; indexed: the task's corpus
-    and what searches it."""
+    """A system of Weir wrapped in MTEB's SearchProtocol, so that MTEB can evaluate it."""
 
     system: Retriever | Reranker
     mteb_model_meta: Any
+    """MTEB's ModelMeta, with name and revision."""
     indexed: tuple[Corpus, Searcher | None] | None = None
+    """The task's corpus and its searcher, None for a re-ranker."""
 
     def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
-        """Index a task's corpus, with columns id, text and perhaps title; about: what MTEB says of the task."""
+        """Index a task's corpus with columns id, text and perhaps title."""
         titles = corpus["title"] if "title" in corpus.column_names else None
         documents = Corpus(
             Ids.of(map(str, corpus["id"])),
@@ -147,10 +150,10 @@ class MtebSearchModel:
         top_ranked: Mapping[str, list[str]] | None = None,
         **about: object,
     ) -> dict[str, dict[str, float]]:
-        """{query: {document: score}}, up to top_k; of the candidates alone where there are some.
+        """Return {query: {document: score}} with up to top_k documents, only of candidates if given.
 
-        queries: with columns id and text, and perhaps instruction, which is put behind the text as MTEB does. Raises
-        BadValue before `index`, and for conversations.
+        An instruction is appended to the query's text, as MTEB does. Raises BadValue before `index`, and for
+        conversations.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")
@@ -172,25 +175,20 @@ class MtebSearchModel:
 
 
 def _of_model(part: Retriever | Reranker, identity: Identity) -> Retriever | Reranker:
-    """An adapted object as that of MTEB's model, so that one model is one object wherever it stands in a grid."""
     assert isinstance(part, (FunctionSystem, FunctionReranker))  # as what is no system of Weir's is adapted
     return replace(part, identity=identity)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """The arguments of every call of a model: the metadata of the task, and how many texts are encoded together."""
-
     metadata: Any
     batch_size: int
 
     def loader(self, texts: list[str], kind: str) -> Any:  # noqa: ANN401  a DataLoader of torch
-        """The texts in batches, as MTEB gives them. kind: query or body, the name it has for such texts."""
-        rows = require("datasets", "mteb").Dataset.from_dict({"text": texts, kind: texts})
-        return require("torch.utils.data", "mteb").DataLoader(rows, batch_size=self.batch_size)
+        rows = require("datasets", "bridges").Dataset.from_dict({"text": texts, kind: texts})
+        return require("torch.utils.data", "bridges").DataLoader(rows, batch_size=self.batch_size)
 
     def about(self) -> dict[str, Any]:
-        """The arguments that say what is evaluated."""
         encoding = {"batch_size": self.batch_size, "show_progress_bar": False}
         return {"task_metadata": self.metadata, "hf_split": SPLIT, "hf_subset": SUBSET} | encoding
 
@@ -201,15 +199,13 @@ class _TextVectors:
     call: _Call
 
     def queries(self, texts: list[str]) -> Any:  # noqa: ANN401  an array
-        """Vectors of queries."""
         return self._encode(texts, "query", "query")
 
     def documents(self, texts: list[str]) -> Any:  # noqa: ANN401  an array
-        """Vectors of documents."""
         return self._encode(texts, "body", "document")
 
     def _encode(self, texts: list[str], column: str, kind: str) -> Any:  # noqa: ANN401  an array
-        prompt = require("mteb.types", "mteb").PromptType(kind)
+        prompt = require("mteb.types", "bridges").PromptType(kind)
         loader = self.call.loader(texts, column)
         return _array(self.model.encode(loader, prompt_type=prompt, **self.call.about()))
 
@@ -220,7 +216,6 @@ class _PairScores:
     call: _Call
 
     def __call__(self, queries: list[str], documents: list[str]) -> Any:  # noqa: ANN401  an array
-        """A score for each pair."""
         loaders = self.call.loader(queries, "query"), self.call.loader(documents, "body")
         return _array(self.model.predict(*loaders, **self.call.about())).reshape(len(queries))
 
@@ -231,30 +226,26 @@ class _SearchObject:
     call: _Call
 
     def about(self) -> dict[str, Any]:
-        """The arguments of a search."""
         about = self.call.about()
         encoding = {name: about.pop(name) for name in ("batch_size", "show_progress_bar")}
         return {**about, "encode_kwargs": encoding, "num_proc": None}
 
     def index(self, documents: dict[str, str]) -> None:
-        """Give the model the documents."""
         columns = {"id": list(documents), "text": list(documents.values()), "title": [""] * len(documents)}
-        self.model.index(require("datasets", "mteb").Dataset.from_dict(columns), **self.about())
+        self.model.index(require("datasets", "bridges").Dataset.from_dict(columns), **self.about())
 
     def search(self, queries: dict[str, str], k: int) -> Mapping[str, Mapping[str, float]]:
-        """The model's answers."""
         columns = {"id": list(queries), "text": list(queries.values())}
-        rows = require("datasets", "mteb").Dataset.from_dict(columns)
+        rows = require("datasets", "bridges").Dataset.from_dict(columns)
         return self.model.search(rows, top_k=k, top_ranked=None, **self.about())
 
 
 def _array(values: object) -> Any:  # noqa: ANN401  an array
-    """An array of a tensor, whose numbers may have 16 bits."""
     return values.detach().cpu().float().numpy() if isinstance(values, _Tensor) else np.asarray(values)
 
 
 def _metadata(task: object) -> Any:  # noqa: ANN401  MTEB's TaskMetadata
-    metadata = require("mteb.abstasks.task_metadata", "mteb").TaskMetadata
+    metadata = require("mteb.abstasks.task_metadata", "bridges").TaskMetadata
     if task is None:
         return metadata(
             name="Retrieval",
@@ -266,5 +257,5 @@ def _metadata(task: object) -> Any:  # noqa: ANN401  MTEB's TaskMetadata
             eval_splits=[SPLIT],
             dataset={"path": "weir/collection", "revision": "1"},
         )
-    of_name: Any = require("mteb", "mteb").get_task(task) if isinstance(task, str) else task
+    of_name: Any = require("mteb", "bridges").get_task(task) if isinstance(task, str) else task
     return of_name if isinstance(of_name, metadata) else of_name.metadata

@@ -1,4 +1,4 @@
-"""Judgments, rankings and measures as the objects of ranx and ir-measures; `weir.evaluate` takes theirs as they are."""
+"""Convert judgments, rankings and measures to objects of ranx and ir-measures; `weir.evaluate` reads them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from weir.measures import Measure, parse_measure
 
 
 def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
-    """A run or judgments as ranx's Run or Qrels, a run under its name.
+    """Convert a run to ranx's Run, or judgments to its Qrels.
 
-    Raises BadValue for anything else, for a query without documents and for grades with fractions, which ranx cannot
-    hold; MissingExtra without ranx.
+    Raises BadValue for other values, empty rankings and fractional grades, MissingExtra without ranx.
     """
     if not isinstance(value, (Run, Qrels)):
         raise BadValue(f"found a {type(value).__name__}; expected a weir.Run or weir.Qrels")
-    library = require("ranx", "ranx")
+    library = require("ranx", "bridges")
     if isinstance(value, Qrels):
         _refuse_fractions(value, "ranx")
         return library.Qrels(value.to_dict())
@@ -30,12 +29,12 @@ def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
 
 
 def to_ir_measures(value: Run | Qrels | Measure | str) -> Any:  # noqa: ANN401  its named tuples or measure
-    """A run as a list of ir-measures' ScoredDoc, judgments as one of Qrel, a measure or its name as its measure.
+    """Convert a run to a list of ScoredDoc, judgments to Qrel, or a measure (or name) to ir-measures' own.
 
-    Raises BadValue for anything else, for grades with fractions, and for a measure that ir-measures does not have or
-    defines otherwise; MissingExtra without ir-measures.
+    Raises BadValue for other values, fractional grades and unknown or different measures, MissingExtra without
+    ir-measures.
     """
-    library = require("ir_measures", "ir-measures")
+    library = require("ir_measures", "bridges")
     if isinstance(value, (Run, Qrels)):
         columns = value.columns()
         ranked = isinstance(value, Run)

@@ -16,20 +16,21 @@ from weir.systems.protocol import Reranker
 
 @runtime_checkable
 class FrameTransformer(Protocol):
-    """A transformer of PyTerrier."""
+    """An object of PyTerrier that maps one data frame to another."""
 
     def transform(self, inp: Any) -> Any:  # noqa: ANN401  a data frame to a data frame
-        """Queries (qid, query) to rankings (qid, docno, score), or rankings to rankings."""
+        """Map queries (qid, query) to rankings (qid, docno, score), or rankings to rankings."""
 
 
 def from_pyterrier(
     transformer: object, reranks: bool = False, name: str | None = None, version: str | None = None
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the transformer is
-    """A transformer of PyTerrier as a system: queries (qid, query) in, rankings (qid, docno, score) out.
+    """Return a transformer of PyTerrier as a system, or as a re-ranker.
 
-    reranks: whether it orders the results of another system instead; it is then a re-ranker, to stand behind >>, and
-    takes qid, query, docno and text. name: how it prints, by default that of the class; version: its label in keys;
-    stages of a transformer without one are made again in each process. Raises BadValue for another object.
+    reranks: return a re-ranker, for the right of >>, whose transformer gets qid, query, docno and text.
+    name: the printed name, by default the class's.
+    version: its label in keys, without which stages are made again in each process.
+    Raises BadValue for another object.
     """
     if isinstance(transformer, type) or not isinstance(transformer, FrameTransformer):
         raise BadValue(
@@ -37,7 +38,7 @@ def from_pyterrier(
         )
     own = name or type(transformer).__name__
 
-    def answers(queries: dict[str, str], k: int) -> Any:  # noqa: ANN401  a data frame
+    def transformed(queries: dict[str, str], k: int) -> Any:  # noqa: ANN401  a data frame
         frame = _frame({"qid": list(queries), "query": list(queries.values())})
         return transformer.transform(frame)[["qid", "docno", "score"]]
 
@@ -47,21 +48,21 @@ def from_pyterrier(
         scored = transformer.transform(_frame({**columns, "score": 0.0, "rank": range(len(numbers))}))
         return scored.set_index("docno")["score"].reindex(numbers).to_numpy()
 
-    return as_reranker(scores, name=own, version=version) if reranks else as_system(answers, own, version)
+    return as_reranker(scores, name=own, version=version) if reranks else as_system(transformed, own, version)
 
 
 def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) -> Any:  # noqa: ANN401  a Transformer
-    """A system over the documents of a collection as a transformer of PyTerrier, for its pipelines and experiments.
+    """Return a system over a collection's documents as a transformer of PyTerrier.
 
-    Frames of queries (qid, query) get up to k documents each (docno, score, rank from 0); other columns of a query
-    stay. Frames with documents are ordered by the system's scores for them, or by its last re-ranker's. system: any, or
-    a function or object that `weir.system` takes, or a re-ranker alone. Raises BadValue for another object,
-    MissingExtra without PyTerrier.
+    Frames of queries (qid, query) get up to k documents each, with docno, score and rank from 0. Frames with
+    documents are ordered by the system's scores, or its last re-ranker's. Other columns stay.
+    system: a system, a re-ranker, or a function or object that `weir.system` takes.
+    Raises BadValue for another object, MissingExtra without PyTerrier.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
     corpus = collection if isinstance(collection, Corpus) else collection.corpus
     searcher = None if isinstance(own, Reranker) else indexed(own, corpus)
-    library = require("pyterrier", "pyterrier")
+    library = require("pyterrier", "bridges")
 
     def transform(frame: Any) -> Any:  # noqa: ANN401  a data frame
         with library.validate.any(frame) as expected:
@@ -92,4 +93,4 @@ def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) ->
 
 
 def _frame(columns: dict[str, Any]) -> Any:  # noqa: ANN401  a data frame
-    return require("pandas", "pyterrier").DataFrame(columns)
+    return require("pandas", "bridges").DataFrame(columns)

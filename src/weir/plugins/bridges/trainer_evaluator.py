@@ -1,4 +1,4 @@
-"""An evaluator for the trainers of sentence-transformers: any collection and measure, values by query, intervals."""
+"""An evaluator for the trainers of sentence-transformers, on any collection with any measures."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from weir.api.evaluation import evaluate
 from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS
 from weir.core.rounding import between
 from weir.core.run import Run
 from weir.core.scores import Row, Scores
@@ -28,53 +29,55 @@ from weir.systems import BM25
 from weir.systems.compose import PairPredictor, Pipeline, as_reranker, as_system
 from weir.systems.protocol import Retriever
 
-_BASE: Any = require("sentence_transformers.base.evaluation", "sentence-transformers").BaseEvaluator
+_BASE: Any = require("sentence_transformers.base.evaluation", "bridges").BaseEvaluator
 _LOG = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class SparseTextEncoder(Protocol):
-    """A model whose vectors are weights of terms, as sentence-transformers' SparseEncoder."""
+    """A model that weighs terms, such as sentence-transformers' SparseEncoder."""
 
     def encode_query(self, texts: list[str]) -> object:
-        """Weights of queries' terms: a sparse tensor [n, terms]."""
+        """Return term weights of the queries as a sparse tensor [queries, terms]."""
         ...
 
     def encode_document(self, texts: list[str]) -> object:
-        """Weights of documents' terms: a sparse tensor [n, terms]."""
+        """Return term weights of the documents as a sparse tensor [documents, terms]."""
         ...
 
     def sparsity(self, embeddings: object) -> dict[str, float]:
-        """How few of the terms have a weight."""
+        """Return statistics of how few terms have a weight, such as the mean number of terms used in a text."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainers take instances of their own class alone
-    """An evaluator of sentence-transformers, for any of its trainers: evaluator=SentenceTransformersEvaluator("mine/").
+    """An evaluator for any trainer of sentence-transformers: evaluator=SentenceTransformersEvaluator("mine/").
 
-    A SentenceTransformer ranks all documents by its vectors, a SparseEncoder by its weights of terms, both exactly; a
-    CrossEncoder scores anew the first `depth` of what `first` finds. Each document is encoded once for each call, with
-    the model's own prompts, and vectors of one chunk of the corpus are held at once.
+    A SentenceTransformer or SparseEncoder ranks all documents exactly, a CrossEncoder re-ranks the first `depth` of
+    `first`. A call encodes each document once and holds one chunk's vectors.
 
-    A call returns for each measure its mean, and the ends of its 95% interval over queries as <measure>_low and
-    <measure>_high, under `name`_; `metric_for_best_model="<name>_<first measure>"` stops early by it. Where there is
-    an output path, the values of each query stand in weir/<name>/ there, as `weir.Scores.load` reads them, and the
-    means in a file beside each, as `weir.ResultSet.load` does.
-
-    dataset: a collection's name, folder or Dataset; measures: the first is the primary one; name: by default that of
-    the collection; k: how many documents are ranked; first, depth: for a CrossEncoder; batch_size: texts that the model
-    encodes together; dimensions: of vectors that are cut, None for all. Raises what `load` and `measures_of` raise.
+    It returns <name>_<measure> and the ends of 95% intervals, <name>_<measure>_low and _high. With an output path it
+    writes values of queries to weir/<name>/, for `weir.Scores.load`, and means beside them, for
+    `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
     """
 
     dataset: Dataset | str | Path
+    """A collection's name, folder or Dataset."""
     measures: Measure | str | Iterable[Measure | str] = ("nDCG@10", "R@100")
+    """The first is the primary one."""
     name: str = ""
+    """By default the collection's."""
     k: int = 1000
+    """Documents that are ranked."""
     first: Retriever | None = None
+    """The first stage of a CrossEncoder; None for BM25."""
     depth: int = 100
+    """Documents that a CrossEncoder re-ranks."""
     batch_size: int = 32
+    """Texts that the model encodes together."""
     dimensions: int | None = None
+    """Dimensions that vectors are cut to; None for all."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measures", measures_of(self.measures))
@@ -82,26 +85,26 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @cached_property
     def collection(self) -> Dataset:
-        """The collection, open."""
+        """The collection to evaluate on; it is opened at the first call."""
         return self.dataset if isinstance(self.dataset, Dataset) else load(self.dataset)
 
     @property
     def greater_is_better(self) -> bool:
-        """True, as for every measure of a ranking."""
+        """True: trainers keep the checkpoint with the highest value."""
         return True
 
     @property
     def primary_metric(self) -> str:
-        """The name of the first measure's mean, by which checkpoints are chosen."""
+        """The key of a call's results by which a trainer chooses checkpoints."""
         return f"{self.name}_{measures_of(self.measures)[0]}"
 
     @property
     def description(self) -> str:
-        """Its name on a model's card."""
+        """The evaluator's name on a model's card."""
         return "Information Retrieval"
 
     def get_config_dict(self) -> dict[str, Any]:
-        """The settings that a model's card shows."""
+        """Return the settings that a model's card shows."""
         measured = [str(measure) for measure in measures_of(self.measures)]
         return {"collection": self.collection.fingerprint, "measures": measured, "k": self.k}
 
@@ -112,7 +115,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         epoch: float = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """The means and intervals of a model as it is now, by name; raises BadValue for another object."""
+        """Return means and ends of intervals by name; raises BadValue for another model."""
         scores = evaluate(self.collection.qrels, self._run(model), measures_of(self.measures))
         rows = result_rows(scores, self.name, type(model).__name__)
         metrics = {}
@@ -152,26 +155,21 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         def candidates(queries: dict[str, str], depth: int) -> Run:
             return self._candidates
 
-        def scored(queries: list[str], documents: list[str]) -> object:
+        def score_pairs(queries: list[str], documents: list[str]) -> object:
             return predict(list(zip(queries, documents, strict=True)))
 
-        system = Pipeline(as_system(candidates), as_reranker(scored, self.depth, name))
+        system = Pipeline(as_system(candidates), as_reranker(score_pairs, self.depth, name))
         return system.index(self.collection.corpus).search(self.collection.queries, k)
 
     @cached_property
     def _candidates(self) -> Run:
-        """What the first system finds, which training does not change."""
         first = (self.first or BM25()).index(self.collection.corpus)
         return first.search(self.collection.queries, self.k + 1)
 
 
 def _write(folder: Path, name: str, scores: Scores, rows: list[Row]) -> None:
-    """Write the values by query, and the means with their intervals, beside those of an earlier model at the same step.
-
-    Raises StoreError where the disk refuses.
-    """
     make_folder(folder)
     names = (name + (f"-{n}" if n > 1 else "") for n in count(1))
     free = next(one for one in names if not (folder / f"{one}.json").exists())
     scores.save(folder / f"{free}.scores.json")
-    ResultSet("results", tuple(rows)).save(folder / f"{free}.json")
+    ResultSet(ROWS, tuple(rows)).save(folder / f"{free}.json")

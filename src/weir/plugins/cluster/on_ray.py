@@ -1,11 +1,9 @@
-"""A grid on a Ray cluster: its cells are tasks, which write to the results folder that all machines share.
+"""A grid on a Ray cluster: its cells are tasks that write to a results folder shared by all machines.
 
-Ray starts, places and repeats tasks. Vectors and rankings never pass through it: a task is given the names of a grid
-and the number of a cell, and makes what `weir run` makes in one process. A stage that several cells need is made by the
-first of them; the others start when it is finished. Documents to be encoded are shared first: actors, one a GPU, or one
-a processor where there is none, load a model once and encode shares of a collection into folders beside its indexes, of
-which the cell that makes the index takes them. One actor counts requests to services for all tasks, and notes what
-begins on which machine. A task whose worker has gone is started again from here, so that it is reported at once.
+Vectors and rankings never pass through Ray: a task gets the names of a grid and the number of a cell, and does the
+work of `weir run` in one process. The first cell that needs a stage makes it. Documents are encoded first, in shares,
+by actors that keep a model loaded. One actor counts requests to services for all tasks. Lost tasks are restarted
+here, not by Ray, so that it is reported at once.
 """
 
 from __future__ import annotations
@@ -27,6 +25,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weir.core.rounding import duration
 from weir.errors import BadValue, ServiceError, WeirError, require
+from weir.experiment.experiment import Capacity, Experiment
+from weir.experiment.plan import encoding_parts, stage_graph
+from weir.measures.evaluate import measures_of
+from weir.registry import session_only
 from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
 from weir.settings import settings
 
@@ -36,19 +38,19 @@ if TYPE_CHECKING:  # and where they are used: the actor with the ledger is a pro
     from weir.systems.protocol import Encoding, Retriever, ShareEncoder
 
 RETRIES = 3
-"""How often a task is started again whose worker or machine has gone."""
+"""Restarts of a task whose worker or machine is lost."""
 LOOK_SECONDS = 1.0
-"""How often progress is shown while no cell ends."""
+"""Seconds between reports of progress while no cell ends."""
 LOG_SECONDS = 10.0
-"""How often a cell writes to its log while one stage goes on."""
+"""Seconds between lines of a cell's log within a stage."""
 STORE_BYTES = 80 << 20
-"""Of Ray's object store on a cluster that this process starts: nothing large passes through it."""
+"""Ray's object store on a cluster started here; nothing large passes through it."""
 SHARES_PER_ENCODER = 4
 """Shares of a collection for each actor, so that none waits long for the slowest."""
 LEDGER_CALLS = 1000
-"""Requests that may wait for the ledger at once."""
+"""Requests that may wait for the ledger."""
 SLOW_FACTOR, SLOW_SECONDS, SLOW_BESIDE = 4.0, 60.0, 3
-"""Work is slow that takes so many times the median of its like, and so many seconds, where so many of these ended."""
+"""A job is slow after this factor of its group's median and these seconds, once this number of the group has ended."""
 PASSED = (
     "WEIR_HOME",
     "WEIR_DEVICE",
@@ -60,16 +62,12 @@ PASSED = (
     "WEIR_API_PRICE",
     "WEIR_API_RATE",
 )
-"""Settings that tasks take from the process that starts them. Keys are none of them: each machine has its own."""
+"""Environment variables passed to tasks; keys are not among them, each machine has its own."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """An experiment as names, which every machine reads alike; the folders are absolute.
-
-    variables: settings of the environment. They come with the grid and not by Ray, which would start workers of its own
-    for them beside those that wait already.
-    """
+    """An experiment by names that every machine resolves alike; folders are absolute."""
 
     datasets: tuple[str, ...]
     systems: tuple[str, ...]
@@ -79,13 +77,11 @@ class Grid:
     drop_self: bool
     at: str
     variables: tuple[tuple[str, str], ...]
+    """Environment variables; passed here because Ray would start extra workers for them."""
 
     @staticmethod
     def of(experiment: Experiment, at: Path) -> Grid:
-        """The names of an experiment; raises BadValue for a part that has none outside this process."""
-        from weir.measures.evaluate import measures_of
-        from weir.registry import session_only
-
+        """Return the names of an experiment; raises BadValue for a part that exists in this process alone."""
         for system in experiment.parsed_systems():
             if session_only(system.describe()):
                 raise BadValue(
@@ -104,9 +100,7 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """The cells of the grid, in its order."""
-        from weir.experiment.experiment import Experiment
-
+        """Return the cells of the grid, in order."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
@@ -118,7 +112,6 @@ def _absolute(place: str | Path) -> str:
 
 
 def _place(dataset: object) -> str:
-    """A collection as every machine finds it: a name, a reference, or an absolute path."""
     if not isinstance(dataset, (str, Path)):
         raise BadValue(
             f"{dataset!r} is held by this process; a cluster reads collections from names and folders"
@@ -127,7 +120,6 @@ def _place(dataset: object) -> str:
 
 
 def _log() -> Watch:
-    """What a cell does, as lines of the worker's log, which Ray keeps and shows by task, and so by cell."""
     line, since = "", 0.0
 
     def watch(stage: str, done: int, total: int) -> None:
@@ -146,27 +138,26 @@ def _write(line: str) -> None:
 
 
 def _software() -> str:
-    """What has to be the same on all machines."""
     return f"weir {version('weir-ir')} on Python {platform.python_version()}"
 
 
 Stage: TypeAlias = tuple[str, str]
-"""The name of a collection, and that of a system which indexes it."""
+"""(collection, system that indexes it)."""
 
 
 @dataclass(frozen=True)
 class EncodingShare:
-    """Documents to encode before a cell is made. cell: its number; stage: what it needs them for; number, of: share i,
-    from 0, of n."""
+    """A share of a stage's documents to encode before a cell is made: number `number` of `of` shares."""
 
     cell: int
+    """Number of the cell."""
     stage: Stage
     number: int
     of: int
 
 
 Job: TypeAlias = int | EncodingShare
-"""What one worker does at a time: a cell, by its number, or a share."""
+"""The number of a cell, or a share: one worker's unit of work."""
 
 
 def _title(cells: Sequence[Cell], job: Job) -> str:
@@ -177,17 +168,15 @@ def _title(cells: Sequence[Cell], job: Job) -> str:
 
 
 class GridActor:
-    """What all workers of a grid share, as an actor: the ledger of its requests, and what began on which machine."""
+    """An actor shared by all workers: the ledger of requests, and which machine began what."""
 
     def __init__(self, spent: Spent) -> None:
         self.ledger, self.begun = Ledger(spent, Clock()), deque[tuple[Job, str]]()
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
-        """As `BudgetLedger` says."""
         return self.ledger.reserve(service, limits, tokens)
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """As `BudgetLedger` says."""
         self.ledger.settle(number, used)
 
     def begin(self, job: Job, machine: str) -> None:
@@ -195,25 +184,23 @@ class GridActor:
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
-        """What has begun since this was asked before."""
+        """Return (job, machine) of each job begun since the last call."""
         return [self.begun.popleft() for _ in range(len(self.begun))]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterLedger:
-    """The ledger of all tasks, held by an actor; what this process spends is also counted here, for its records."""
+    """The ledger of all tasks, in an actor; records count this process's own spending."""
 
     actor: Any
     ray: Any
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
-        """As `BudgetLedger` says; raises ServiceError where the actor has gone, as nobody knows what was spent."""
         number, waited = self._answer(self.actor.reserve.remote(service, limits, tokens))
         paid().requests += 1
         return int(number), float(waited)
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """As `BudgetLedger` says."""
         self._answer(self.actor.settle.remote(number, used))
         paid().tokens += used[0]
         paid().answer_tokens += used[1]
@@ -229,14 +216,11 @@ class ClusterLedger:
 
 @lru_cache(maxsize=1)
 def _cells(grid: Grid) -> list[Cell]:
-    """The cells of the grid that this worker is at: collections and indexes that it opened stay open."""
     return grid.cells()
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Finish a cell in a worker; "" or, in one line, why that failed."""
-    from weir.measures.evaluate import measures_of
-
+    """Finish a cell in a worker; return "" or the failure in one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -247,7 +231,6 @@ def _logged(
     actor: Any,  # noqa: ANN401 - Ray's handle
     work: Callable[[Cell], object],
 ) -> str:
-    """Do a cell, or a share for it, in a worker; "" or, in one line, why that failed."""
     ray = require("ray", extra="ray")
     if _software() != software:
         return (
@@ -272,13 +255,13 @@ def _logged(
 
 
 class ShareWorker:
-    """An actor that encodes shares of collections, with the model of the last one loaded."""
+    """An actor that encodes shares, keeping the last model loaded."""
 
     def __init__(self) -> None:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
     def encode(self, share: EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Encode a share; "" or, in one line, why that failed."""
+        """Encode a share; return "" or the failure in one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]
@@ -291,18 +274,16 @@ class ShareWorker:
 
 @dataclass(frozen=True)
 class RayCluster:
-    """The cluster at an address: "ray" for RAY_ADDRESS, else for one that starts here and ends with this process."""
+    """The cluster at an address; "ray" takes RAY_ADDRESS, else starts one for this process."""
 
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Finish all cells of the grid.
+        """Finish all cells of the grid; if some fail, finish the others first.
 
-        Raises MissingExtra, BadValue where the cluster cannot be reached or the grid is not one of names, and
-        WeirError, when all other cells are finished, for cells that failed.
+        Raises MissingExtra, BadValue if the cluster cannot be reached or the grid has parts of this process,
+        and WeirError for failed cells.
         """
-        from weir.measures.evaluate import measures_of
-
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)
         missing = [number for number, cell in enumerate(cells) if cell.finished(measures) is None]
@@ -315,9 +296,6 @@ class RayCluster:
             raise WeirError(failures[min(failures)] + others)
 
     def capacity(self) -> Capacity:
-        """The machines that are alive, and their processors."""
-        from weir.experiment.experiment import Capacity
-
         ray = require("ray", extra="ray")
         with self._connected(ray):
             nodes = _nodes(ray)
@@ -344,17 +322,14 @@ class RayCluster:
 
 
 def _threads() -> int:
-    """The processors of a cell: one, unless WEIR_THREADS names more."""
     return settings().threads if "WEIR_THREADS" in os.environ else 1
 
 
 def _nodes(ray: Any) -> list[dict[str, float]]:  # noqa: ANN401 - a module
-    """What each machine has that is alive and takes cells: a head may have no processor for them."""
     return [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
 
 
 def _at_once(nodes: Sequence[dict[str, float]]) -> int:
-    """How many cells the machines work on at once; raises BadValue for none."""
     cells = sum(int(node["CPU"]) // _threads() for node in nodes)
     if not cells:
         most = max((int(node["CPU"]) for node in nodes), default=0)
@@ -365,9 +340,6 @@ def _at_once(nodes: Sequence[dict[str, float]]) -> int:
 
 
 def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]]:
-    """For each cell the cells before it that make what it needs too."""
-    from weir.experiment.plan import stage_graph  # with it come language models, which few workers need
-
     first: dict[tuple[str, str], int] = {}
     needs: dict[int, set[int]] = {}
     for number in missing:
@@ -380,15 +352,11 @@ def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]
 
 
 def _encodings(cell: Cell) -> dict[Stage, tuple[Retriever, Encoding]]:
-    """What a cell needs whose documents several workers may encode."""
-    from weir.experiment.plan import encoding_parts  # as above
-
     name = cell.stages.dataset.name
     return {(name, str(parts[0])): parts for parts in encoding_parts(cell.adapted)}
 
 
 def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dict[Stage, list[EncodingShare]]:
-    """What has to be encoded, each once, in shares for so many actors."""
     shares = dict[Stage, list[EncodingShare]]()
     for number in missing:
         stages = cells[number].stages
@@ -402,43 +370,48 @@ def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dic
 
 @dataclass(eq=False)
 class _Work:
-    """The work of a grid on a cluster.
-
-    task, worker: `complete_cell` and `ShareWorker` as Ray takes them; missing: cells to finish; processors: of a cell;
-    widest: those of a whole machine, as the smallest has them; makers: for each cell those that have to end before it;
-    unencoded: the shares that it waits for; waiting: shares for an actor; shares: how many there are in all; running:
-    what tasks do, with the actors of shares; ended: cells; started: how often each job was; crowded: jobs that ran out
-    of memory; since: machine and beginning of what is at work; took: seconds of what has ended, by its like; slow: jobs
-    that were named as such; failures: why cells failed.
-    """
-
     ray: Any
     task: Any
+    """`complete_cell` as Ray's task; `worker` is `ShareWorker` as Ray's actor."""
     worker: Any
     grid: Grid
     cells: Sequence[Cell]
     missing: Sequence[int]
+    """Cells to finish."""
     watch: Watch
     actor: Any
     machines: int
     processors: int
+    """CPUs of a cell."""
     widest: int
+    """CPUs of the smallest machine, for a cell that gets a machine of its own."""
     gpus: int
     makers: dict[int, set[int]]
+    """For each cell the cells that must end before it."""
     unencoded: dict[int, set[EncodingShare]]
+    """For each cell the shares that must end before it."""
     waiting: deque[EncodingShare]
+    """Shares without an actor."""
     shares: int
+    """Number of all shares."""
     running: dict[Any, tuple[Job, Any]] = field(default_factory=dict)
+    """Ray's reference -> (job, actor of a share)."""
     ended: set[int] = field(default_factory=set)
+    """Finished and failed cells."""
     started: Counter[Job] = field(default_factory=Counter)
+    """How often each job was started."""
     crowded: set[Job] = field(default_factory=set)
+    """Jobs that ran out of memory."""
     since: dict[Job, tuple[str, float]] = field(default_factory=dict)
+    """Machine and start time of running jobs."""
     took: dict[object, list[float]] = field(default_factory=dict)
+    """Seconds of ended jobs by `like`."""
     slow: set[Job] = field(default_factory=set)
+    """Jobs reported as slow."""
     failures: dict[int, str] = field(default_factory=dict)
+    """Reasons of failed cells."""
 
     def start(self) -> None:
-        """Start the cells for which everything is made."""
         begun = self.ended | {job for job, _ in self.running.values()}
         for number in self.missing:
             if number in begun or self.unencoded[number] or not self.makers[number] <= self.ended:
@@ -450,12 +423,10 @@ class _Work:
             self.started[number] += 1
 
     def hire(self) -> None:
-        """Start an actor for shares."""
         options = self.resources(self.waiting[0], True) | {"max_restarts": 0}
         self.feed(self.worker.options(**options).remote())
 
     def feed(self, encoder: Any) -> None:  # noqa: ANN401 - Ray's handle
-        """Give an actor its next share, or end it."""
         if not self.waiting:
             self.ray.kill(encoder)
             return
@@ -465,12 +436,10 @@ class _Work:
         self.started[share] += 1
 
     def resources(self, job: Job, model: bool) -> dict[str, Any]:
-        """What a worker takes of its machine: all processors after memory ran out, so that nothing runs beside it."""
         processors = self.widest if job in self.crowded else self.processors
         return {"num_cpus": processors} | ({"num_gpus": 1} if model and self.gpus else {})
 
     def look(self) -> None:
-        """Wait a moment for what ends, and tell what has changed."""
         ended, _ = self.ray.wait(list(self.running), timeout=LOOK_SECONDS)
         with suppress(self.ray.exceptions.RayError):  # without the actor nothing is known of what runs where
             now, at_work = time.monotonic(), {job for job, _ in self.running.values()}
@@ -486,11 +455,9 @@ class _Work:
         self.watch(f"cells {self.where()}", len(self.ended), len(self.missing))
 
     def where(self) -> str:
-        """On how many machines."""
         return f"on {self.machines:,} machine{'s' if self.machines > 1 else ''}"
 
     def end(self, reference: Any) -> None:  # noqa: ANN401 - Ray's handle
-        """Take what a task says of its work; start it again where its worker has gone."""
         job, encoder = self.running.pop(reference)
         title = _title(self.cells, job)
         machine, begun = self.since.pop(job, ("", None))
@@ -509,7 +476,7 @@ class _Work:
                 self.hire()
             return
         if crowded:
-            failure += "; use machines with more memory, or name less for a cell with --max-ram"
+            failure += "; use machines with more memory, or name less for a cell with WEIR_MAX_RAM"
         if failure:
             failure = failure if failure.startswith(title) else f"{title}: {failure}"
             self.watch(failure, 0, 0)
@@ -526,13 +493,11 @@ class _Work:
             self.hire()
 
     def like(self, job: Job) -> object:
-        """What a job is compared with: the shares of its stage; cells of its collection with a system of its kind."""
         if not isinstance(job, int):
             return job.stage
         return self.cells[job].stages.dataset.name, type(self.cells[job].system).__name__
 
     def tell_slow(self) -> None:
-        """Name, once, what takes much longer than its like, and its machine."""
         for job, (machine, begun) in self.since.items():
             seconds, others = time.monotonic() - begun, self.took.get(self.like(job), [])
             if job in self.slow or len(others) < SLOW_BESIDE:
@@ -544,7 +509,6 @@ class _Work:
                 self.watch(f"{title}: at work for {duration(seconds)} on {machine}; {beside}", 0, 0)
 
     def stop(self) -> None:
-        """End everything at once."""
         for reference, (_, encoder) in self.running.items():
             if encoder is None:
                 self.ray.cancel(reference, force=True)
@@ -559,7 +523,6 @@ def _completed(
     missing: Sequence[int],
     watch: Watch,
 ) -> dict[int, str]:
-    """Run the cells as tasks; why cells failed, by their numbers."""
     nodes = _nodes(ray)
     at_once = _at_once(nodes)
     gpus = int(ray.cluster_resources().get("GPU", 0)) if settings().device != "cpu" else 0
@@ -601,7 +564,7 @@ def _completed(
 
 
 MEMORY = re.compile(r"was ([\d.]+)GB(?: used)? / ([\d.]+)GB")
-"""What Ray says of the memory of a machine where it ends a process."""
+"""Finds the machine's memory in Ray's out-of-memory error."""
 
 
 def _outcome(
@@ -610,7 +573,7 @@ def _outcome(
     title: str,
     machine: str,
 ) -> tuple[str, Exception | None]:
-    """(why a task failed, Ray's error where its worker has gone)."""
+    """Return (reason of failure or "", Ray's error if the worker is lost)."""
     errors = ray.exceptions
     place = f" on {machine}" if machine else ""
     try:

@@ -1,4 +1,4 @@
-"""Conformance of a tool: the outcome of each question, causes of differences, and counts by group."""
+"""Grade a tool's answers: outcomes of questions, causes of differences, counts by group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from weir.errors import WeirError
-from weir.plugins.conform.oracle import Case, Rankings, answer, ranking
+from weir.plugins.conform.oracle import Case, Rankings, exact_answer, sorted_documents
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
 from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vectors
 
@@ -22,7 +22,7 @@ from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vecto
 
 @dataclass(frozen=True)
 class Question:
-    """A measure of an input."""
+    """A test case and the measure that a tool is asked to compute on it."""
 
     case: Case
     measure: str
@@ -33,14 +33,13 @@ Change = Callable[[Question], Question | None]
 
 @dataclass(frozen=True)
 class Deviation:
-    """Another reading by name; `change` gives None where it changes nothing.
-
-    last_resort: it may give many a value by chance and is tried where no other does.
-    """
+    """Another reading of a measure or input, which may explain a tool's value."""
 
     name: str
     change: Change
+    """Returns None if the reading changes nothing."""
     last_resort: bool = False
+    """True if it may fit many values by chance; tried only if no other fits."""
 
 
 def _convention(**changes: str) -> Change:
@@ -62,8 +61,6 @@ def _down(best_first: list[str]) -> list[tuple[str, float]]:
 
 
 def _ties_by(key: Callable[[int, str], Any]) -> Change:
-    """Ties in the order of a key of (place in the input, identifier), smallest first."""
-
     def change(question: Question) -> Question | None:
         rankings = question.case.run
         if all(len({score for _, score in row}) == len(row) for row in rankings.values()):
@@ -78,8 +75,6 @@ def _ties_by(key: Callable[[int, str], Any]) -> Change:
 
 
 def _judging(change: Callable[[str, dict[str, float], Question], dict[str, float]]) -> Change:
-    """Other judgments: a function of the query, its grades and the question."""
-
     def changed(question: Question) -> Question | None:
         qrels = {
             q: list(change(q, dict(row), question).items()) if row else []
@@ -97,18 +92,15 @@ def _graded(change: Callable[[float], float]) -> Change:
 
 
 def _renamed(pattern: str, replacement: str) -> Change:
-    """Another measure: a regular expression over its name."""
-
-    def change(question: Question) -> Question | None:
+    def rename(question: Question) -> Question | None:
         name = re.sub(pattern, replacement, question.measure)
         return None if name == question.measure else replace(question, measure=name)
 
-    return change
+    return rename
 
 
 def _ideal_of(query: str, grades: Mapping[str, float], question: Question, k: int | None) -> dict[str, float]:
-    """The grades of the first k returned documents."""
-    returned = set(ranking(question.case.run.get(query, ()), question.case.conventions)[:k])
+    returned = set(sorted_documents(question.case.run.get(query, ()), question.case.conventions)[:k])
     return {d: g for d, g in grades.items() if d in returned} or {"nothing": 0}
 
 
@@ -127,7 +119,6 @@ def _nothing_unanswered(query: str, grades: Mapping[str, float], question: Quest
 
 
 def _appended(question: Question) -> Question | None:
-    """Judged documents that were not returned stand at the end, all with one score."""
     run: dict[str, list[tuple[str, float]]] = {}
     for query, judged in question.case.qrels.items():
         row = list(question.case.run.get(query, ()))
@@ -202,11 +193,10 @@ _USUAL = 3  # values that a reading explains before it is taken for the tool's o
 
 
 def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
-    """For each question and a tool's value, the reading that explains it.
+    """Return for each value of a tool that is not exact the name of another reading of the measure that gives it.
 
-    Several readings may give one value by chance, so the reading that explains most values is taken first, then
-    the one that explains most of the others, and so on. The rest may be two of these at once, or a reading of
-    last resort, or any two readings at once.
+    Since readings may fit by chance, the one that explains most values goes first, and so on; pairs and last resorts
+    come last.
     """
     pairs = [(Question(case, measure), value) for case, measure, value in different]
     reasons = {
@@ -225,7 +215,6 @@ def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
 
 
 def _assign(reasons: dict[int, str], explains: dict[int, list[Deviation]], least: int) -> list[Deviation]:
-    """Readings that explain at least so many values that none before explains, most first; fills in `reasons`."""
     chosen: list[Deviation] = []
     while True:
         unexplained = [n for n in explains if not reasons.get(n)]
@@ -243,20 +232,18 @@ def _singles(question: Question, value: ToolValue, readings: Iterable[Deviation]
 
 
 def _double(question: Question, value: ToolValue, readings: Sequence[Deviation]) -> str:
-    """The first two readings that explain a value together, "" where none do."""
     both = ((a, b) for a in readings for b in readings if a is not b)
     return next((f"{a.name} + {b.name}" for a, b in both if _gives(question, [a, b], value)), "")
 
 
 def _gives(question: Question, readings: Iterable[Deviation], value: ToolValue) -> bool:
-    """Whether the exact answer to a question under these readings is a tool's value."""
     changed: Question | None = question
     for one in readings:
         changed = None if changed is None else one.change(changed)
     if changed is None:
         return False
     try:
-        exact = answer(changed.case, changed.measure)
+        exact = exact_answer(changed.case, changed.measure)
     except WeirError:
         return False
     per_query = dict(value.per_query)
@@ -277,15 +264,17 @@ OUTCOMES: tuple[Outcome, ...] = ("passed", "differs", "refused", "not applicable
 
 @dataclass(frozen=True)
 class ValueDifference:
-    """A value that is not the exact one; query: None for the mean; found: None where a value is missing."""
+    """A value of a tool that differs from the exact one, for one query or the mean."""
 
     query: str | None
+    """None for the mean."""
     found: float | None
+    """None for a missing value."""
     exact: Number
 
     @property
-    def size(self) -> float:
-        """How far apart they are; infinite where one of them is no number."""
+    def difference(self) -> float:
+        """The absolute difference; infinite if the value is missing or not finite."""
         if self.found is None or not math.isfinite(self.found):
             return math.inf
         return float(abs(Fraction(self.found) - Fraction(self.exact.decimal)))
@@ -293,23 +282,21 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Graded:
-    """The outcome of one question, a measure of a vector.
-
-    note: why it was refused or does not apply, or the number that a tool gave where it should have refused; why: the
-    convention that gives the tool's value, where it differs.
-    """
+    """The grade of a tool's answer to one test vector and measure, with the differences found."""
 
     vector: Vector
     measure: str
     outcome: Outcome
     note: str = ""
+    """Why it was refused or does not apply, or the number given instead of a refusal."""
     why: str = ""
+    """The reading that gives the tool's value, if it differs."""
     differences: tuple[ValueDifference, ...] = ()
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
-    """Grade a tool's answers to these vectors; explain: also find why values differ, which takes longer."""
-    graded = [g for v in vectors for g in grade_reply(v, answers.replies.get(v.id))]
+    """Grade a tool's answers; `explain` finds why values differ, which takes longer."""
+    graded = [g for v in vectors for g in _grade_reply(v, answers.replies.get(v.id))]
     if not explain:
         return graded
     wrong = [g for g in graded if g.differences]
@@ -319,8 +306,10 @@ def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> 
     return [replace(g, why=next(reasons)) if g.differences else g for g in graded]
 
 
-def grade_reply(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
-    """The measures of a vector with their outcomes."""
+def _grade_reply(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
+    """Yield a grade for each measure that a test vector asks; a reply of None, a program without an answer, grades
+    each "not applicable".
+    """
     reply = reply or VectorReply({}, "it gave no answer")
     expected = {e.name: e for e in vector.expected}
     for name in vector.measures:
@@ -338,12 +327,11 @@ def grade_reply(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
         elif value.refused is not None:
             yield Graded(vector, name, "refused", value.refused)
         else:
-            differences = tuple(value_differences(expected[name], value))
+            differences = tuple(_value_differences(expected[name], value))
             yield Graded(vector, name, "differs" if differences else "passed", differences=differences)
 
 
-def value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDifference]:
-    """The values of a tool that are not the exact ones, the mean last."""
+def _value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDifference]:
     per_query = dict(value.per_query)
     for query, exact in expected.per_query.items():
         if query in per_query and not value.agrees(per_query[query], float(exact)):
@@ -359,10 +347,11 @@ def value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDif
 
 @dataclass(frozen=True)
 class Counts:
-    """How many questions (a measure of a vector) came out how; `vectors`: of how many inputs."""
+    """How many pairs of a test vector and a measure passed, differ, were refused or do not apply."""
 
     group: str
     vectors: int
+    """Number of inputs."""
     passed: int
     differs: int
     refused: int
@@ -371,43 +360,44 @@ class Counts:
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason and how many questions it accounts for, with an example.
-
-    kind: "differs" or "refused"; found, exact: the tool's value and the right one, of the example's query, or of its
-    mean where that is "".
-    """
+    """A reason why a tool differs or refuses, how often it does, and an example."""
 
     kind: str
+    """"differs" or "refused"."""
     why: str
     questions: int
     vector: str
     measure: str
     query: str = ""
+    """Query of the example; "" for the mean."""
     found: str = ""
+    """The tool's value."""
     exact: str = ""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A tool's conformance; clean: vectors with nothing but passed questions, of those that could be asked."""
+    """How far a tool's values agree with the exact ones, in counts and causes."""
 
     tool: str
     package: str
     version: str
     clean: int
+    """Vectors with passed questions only."""
     asked: int
+    """Vectors with a question that applies to the tool."""
     counts: tuple[Counts, ...]
     causes: tuple[Cause, ...]
 
     @property
-    def total(self) -> Counts:
-        """The counts of all groups together."""
+    def total_counts(self) -> Counts:
+        """The counts of all groups of test vectors added up."""
         rows = [(c.vectors, c.passed, c.differs, c.refused, c.not_applicable) for c in self.counts]
         return Counts("all", *(sum(column) for column in zip(*rows, strict=True)))
 
 
-def summary(answers: Answers, graded: Sequence[Graded]) -> Summary:
-    """The graded answers of a tool in numbers."""
+def summarised(answers: Answers, graded: Sequence[Graded]) -> Summary:
+    """Count the outcomes of a tool's answers by group of test vectors, and the reasons for differences."""
     outcomes: dict[str, set[str]] = {}
     for g in graded:
         outcomes.setdefault(g.vector.id, set()).add(g.outcome)
@@ -458,7 +448,6 @@ def _causes(graded: Iterable[Graded], kind: str) -> list[Cause]:
 
 
 def _number_in_note(graded: Graded) -> float:
-    """The number in a note, 0 where there is none."""
     try:
         number = float(graded.note)
     except ValueError:
@@ -467,12 +456,12 @@ def _number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """The largest differences, one for each question, missing and not finite numbers first."""
-    largest = [(g, max(g.differences, key=lambda d: d.size)) for g in graded if g.differences]
-    return sorted(largest, key=lambda pair: -pair[1].size)[:most]
+    """Return the `most` grades that lie furthest from exact, each with its largest difference."""
+    largest = [(g, max(g.differences, key=lambda d: d.difference)) for g in graded if g.differences]
+    return sorted(largest, key=lambda pair: -pair[1].difference)[:most]
 
 
-def fingerprint() -> str:
-    """Twelve digits that change when an input or an exact value of the golden vectors does."""
+def vectors_fingerprint() -> str:
+    """Return twelve hex digits that change with any input or exact value of the golden vectors."""
     content = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

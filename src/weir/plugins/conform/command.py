@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from weir.cli.options import FOLDER, OUTPUT, PATH
 from weir.cli.terminal import say
-
-if TYPE_CHECKING:
-    from weir.plugins.conform.certificate import Graded, Summary, ValueDifference
+from weir.core.rounding import count, score
+from weir.core.tables import columns
+from weir.errors import BadValue
+from weir.files.atomic import own_file, write_text
+from weir.plugins.conform.certificate import Graded, Summary, ValueDifference, grade, summarised, worst
+from weir.plugins.conform.tools import answers_text, ask, json_number, read_answers
+from weir.plugins.conform.vectors import files, vectors
 
 
 @click.command("conform")
@@ -36,7 +42,7 @@ def command(
     export: Path | None,
     save: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Test a tool with the golden vectors.
 
     TOOL: weir (the default), beir, birco (with --checkout), ir_measures, mteb, pytrec_eval, ranx,
@@ -44,19 +50,13 @@ def command(
     explained by the convention that gives it. The exit code is 0 when every value is exact, 1 when one differs, 2 when
     the tool could not be asked. The vectors and what an answer looks like: docs/conformance.md.
     """
-    from weir.errors import BadValue
-    from weir.files.atomic import own_file, write_text
-    from weir.plugins.conform.certificate import grade, summary, worst
-    from weir.plugins.conform.tools import answers_text, ask, read_answers
-    from weir.plugins.conform.vectors import files, vectors
-
     if answers is not None and (tool, python, checkout) != (None, None, None):
         raise BadValue("--answers grades a file; name a tool or --python without it")
     if export is not None:
         for name, text in files().items():
             write_text(own_file(export / name), text)
         say(f"{export}: {len(files())} files")
-        return
+        return 0
     chosen = vectors(groups)
     replies = ask(tool or "weir", chosen, python, checkout) if answers is None else read_answers(answers)
     if save is not None:
@@ -66,35 +66,25 @@ def command(
         for g in graded:
             click.echo(_json(g))
     else:
-        _show(summary(replies, graded), worst(graded))
-    click.get_current_context().exit(1 if any(g.outcome == "differs" for g in graded) else 0)
+        _show(summarised(replies, graded), worst(graded))
+    return 1 if any(g.outcome == "differs" for g in graded) else 0
 
 
 def _json(graded: Graded) -> str:
-    import json
-    from dataclasses import asdict
-
-    from weir.plugins.conform.tools import json_number
-
     row = {"vector": graded.vector.id, "group": graded.vector.group, "measure": graded.measure}
     row |= {"outcome": graded.outcome, "note": graded.note, "why": graded.why}
     differences = [asdict(d) | {"found": json_number(d.found)} for d in graded.differences]
     return json.dumps(row | {"differences": differences}, ensure_ascii=False)
 
 
-def _show(tool: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
-    from fractions import Fraction
-
-    from weir.core.rounding import count, score
-    from weir.core.tables import columns
-
+def _show(tool: Summary, furthest: Sequence[tuple[Graded, ValueDifference]]) -> None:
     def value(number: float | None) -> str:
         return "nothing" if number is None else score(number)
 
     def exact(text: str) -> str:  # a fraction while it is short, otherwise a rounded decimal
         return text if len(text) <= 7 else score(float(Fraction(text)))
 
-    total = tool.total
+    total = tool.total_counts
     questions = total.passed + total.differs + total.refused + total.not_applicable
     click.echo(f"{tool.package} {tool.version}: {total.vectors} vectors, {count(questions)} questions")
     click.echo(f"{tool.clean} of the {tool.asked} vectors it can be asked pass whole\n")
@@ -111,7 +101,7 @@ def _show(tool: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> Non
             rows.append([str(cause.questions), cause.why, f"{cause.vector}, {cause.measure}", example])
         if rows:
             click.echo("\n" + columns([["questions", title, "example", ""], *rows]))
-    if worst:
+    if furthest:
         rows = [
             [
                 g.vector.id,
@@ -121,6 +111,6 @@ def _show(tool: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> Non
                 exact(d.exact.fraction or d.exact.decimal),
                 g.why,
             ]
-            for g, d in worst
+            for g, d in furthest
         ]
         click.echo("\n" + columns([["worst", "measure", "query", "says", "exact", "why"], *rows]))

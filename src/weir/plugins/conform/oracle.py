@@ -1,4 +1,4 @@
-"""The exact value of every measure, straight from its definition."""
+"""Compute the exact value of every measure straight from its definition."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ _LONGEST = 100  # characters of a fraction that is still written out
 
 
 def over(above: int | Fraction, below: int | Fraction) -> Fraction:
-    """above / below, and 0 where there is nothing to divide by."""
+    """Return above / below, 0 for a zero denominator."""
     return Fraction(above) / below if below else Fraction(0)
 
 
 def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
-    """The sum of gains in rank order, each divided by log2(rank + ahead), with its logarithms left standing.
-
-    log2(m^e) is e log2(m), so 1 / log2(9) is half of 1 / log2(3): each m is taken to its smallest root, and
-    sums that are multiples of each other are recognised.
-    """
+    """Return the sum of gain / log2(rank + ahead) as coefficients of 1 / log2(m)."""
+    # log2(m^e) is e log2(m), so 1 / log2(9) is half of 1 / log2(3): each m is taken to its smallest root, so that
+    # sums that are multiples of each other are recognised.
     coefficients: dict[int, Fraction] = {}
     for rank, gain in enumerate(gains, 1):
         if gain:
@@ -45,14 +43,14 @@ def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
 
 
 def value(terms: Discounted) -> Exact:
-    """The number that a discounted sum is: a fraction where only log2(2) = 1 is left."""
+    """Evaluate a discounted sum; exact as a fraction if only log2(2) = 1 is left."""
     if set(terms) <= {2}:
         return terms.get(2, Fraction(0))
-    return total([_WORK.divide(as_decimal(c), _log2(Fraction(m))) for m, c in terms.items()])
+    return total([_WORK.divide(_as_decimal(c), _log2(Fraction(m))) for m, c in terms.items()])
 
 
 def quotient(above: Discounted, below: Discounted) -> Exact:
-    """One discounted sum divided by another: a fraction where one is a multiple of the other, 0 by nothing."""
+    """Divide two discounted sums; a fraction if one is a multiple of the other."""
     if not below or not above:
         return Fraction(0)
     ratios = {above.get(m, Fraction(0)) / coefficient for m, coefficient in below.items()}
@@ -61,66 +59,63 @@ def quotient(above: Discounted, below: Discounted) -> Exact:
     return ratio(value(above), value(below))
 
 
-def power_of_two(exponent: Fraction) -> Fraction:
-    """2 to the power of a whole number, exactly; of another one to sixty digits, as it is no fraction."""
+def _power_of_two(exponent: Fraction) -> Fraction:
     if exponent.denominator == 1:
         return Fraction(2) ** exponent.numerator
-    return Fraction(_WORK.power(Decimal(2), as_decimal(exponent)))
+    return Fraction(_WORK.power(Decimal(2), _as_decimal(exponent)))
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:
-    """A sum of quotients by logarithms to the base 2, where they should have been to another base."""
-    return number if base == 2 or not number else _WORK.multiply(as_decimal(number), _log2(base))
+    """Return a discounted sum, computed with binary logarithms, as it is with logarithms to another base."""
+    return number if base == 2 or not number else _WORK.multiply(_as_decimal(number), _log2(base))
 
 
 def total(values: Sequence[Exact]) -> Exact:
-    """The sum, a fraction where all values are."""
+    """Return the sum, a fraction if all values are fractions."""
     fractions = [v for v in values if isinstance(v, Fraction)]
     if len(fractions) == len(values):
         return sum(fractions, Fraction(0))
     decimal = Decimal(0)
     for v in values:
-        decimal = _WORK.add(decimal, as_decimal(v))
+        decimal = _WORK.add(decimal, _as_decimal(v))
     return decimal
 
 
 def ratio(above: Exact, below: Exact) -> Exact:
-    """above / below, and 0 where there is nothing to divide by."""
+    """Return above / below, 0 for a zero denominator."""
     if not below or not above:
         return Fraction(0)
     if above == below:
         return Fraction(1)
     if isinstance(above, Fraction) and isinstance(below, Fraction):
         return above / below
-    return _WORK.divide(as_decimal(above), as_decimal(below))
+    return _WORK.divide(_as_decimal(above), _as_decimal(below))
 
 
-def mean(values: Sequence[Exact]) -> Exact:
-    """The mean, a fraction where all values are."""
+def fraction_mean(values: Sequence[Exact]) -> Exact:
+    """Return the mean, a fraction if all values are fractions."""
     return ratio(total(values), Fraction(len(values)))
 
 
-def as_decimal(number: Exact) -> Decimal:
-    """A number with sixty digits."""
+def _as_decimal(number: Exact) -> Decimal:
     if isinstance(number, Decimal):
         return number
     return _WORK.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def text(number: Exact) -> dict[str, str]:
-    """A number as people and programs read it: thirty digits, and the fraction where it is one and short."""
-    forms = {"decimal": str(_SHOWN.plus(as_decimal(number)))}
+def exact_text(number: Exact) -> dict[str, str]:
+    """Return a number with thirty digits as "decimal", and as "fraction" if it is a short one."""
+    forms = {"decimal": str(_SHOWN.plus(_as_decimal(number)))}
     if isinstance(number, Fraction) and len(str(number)) <= _LONGEST:
         forms["fraction"] = str(number)
     return forms
 
 
 def _log2(number: Fraction) -> Decimal:
-    return _WORK.divide(_WORK.ln(as_decimal(number)), _WORK.ln(Decimal(2)))
+    return _WORK.divide(_WORK.ln(_as_decimal(number)), _WORK.ln(Decimal(2)))
 
 
 def _root(n: int) -> tuple[int, int]:
-    """The smallest whole m, and e, with m^e = n."""
     for power in range(n.bit_length(), 1, -1):
         near = round(n ** (1 / power))
         for m in (near - 1, near, near + 1):
@@ -141,18 +136,18 @@ Cut: TypeAlias = int | None
 Definition: TypeAlias = Callable[..., Exact]
 DEFINITIONS: dict[str, Definition] = {}
 VARIANTS: dict[str, Definition] = {}
-"""Definitions of other tools under names of their own, which explain what these tools print; they are not Weir's."""
+"""Other tools' definitions, under names of their own, that explain their values."""
 _EPSILON = Fraction(1, 100000)
 
 
 def definition(*names: str, of: dict[str, Definition] = DEFINITIONS) -> Callable[[Definition], Definition]:
-    """Register the decorated function as the definition of these measures; of: whose they are."""
+    """Register a function as the definition of these measures, in `of`."""
 
-    def register(function: Definition) -> Definition:
+    def add_definition(function: Definition) -> Definition:
         of.update(dict.fromkeys(names, function))
         return function
 
-    return register
+    return add_definition
 
 
 def _relevant(grades: Grades, rel: Level) -> set[str]:
@@ -164,13 +159,11 @@ def _not_relevant(grades: Grades, rel: Level) -> set[str]:
 
 
 def _hits(ranked: Ranked, grades: Grades, k: Cut, rel: Level) -> list[int]:
-    """The ranks, from 1, of the relevant documents among the first k."""
     relevant = _relevant(grades, rel)
     return [rank for rank, d in enumerate(ranked[:k], 1) if d in relevant]
 
 
 def _gains(ranked: Ranked, grades: Grades, k: Cut, gain: str) -> list[Fraction]:
-    """The gain of each of the first k; a gain such as "1=1,2=3" is a table of some grades."""
     pairs = [] if gain in ("linear", "exp") else [pair.split("=") for pair in gain.split(",")]
     table = {Fraction(of): Fraction(worth) for of, worth in pairs}
     gains = []
@@ -178,12 +171,11 @@ def _gains(ranked: Ranked, grades: Grades, k: Cut, gain: str) -> list[Fraction]:
         if grade < 0:
             gains.append(Fraction(0))
         else:
-            gains.append(power_of_two(grade) - 1 if gain == "exp" else table.get(grade, grade))
+            gains.append(_power_of_two(grade) - 1 if gain == "exp" else table.get(grade, grade))
     return gains
 
 
 def _best_gains(grades: Grades, k: Cut, gain: str) -> list[Fraction]:
-    """The gains of all judged documents in the best order there is."""
     return sorted(_gains(list(grades), grades, None, gain), reverse=True)[:k]
 
 
@@ -224,7 +216,7 @@ def _rr(ranked: Ranked, grades: Grades, k: Cut, *, of: str = "relevant", rel: Le
 
 
 def _cumulated(gains: list[Fraction], base: Fraction = Fraction(2), discount: str = "trec") -> Exact:
-    """Gains divided by log(rank + 1); or, "original", by log(rank) from the rank that is the base on."""
+    """Return gains discounted by log(rank + 1), or "original": by log(rank) from rank `base` on."""
     if discount == "trec":
         return in_base(value(discounted(gains)), base)
     late = [gain if rank >= base else Fraction(0) for rank, gain in enumerate(gains, 1)]
@@ -474,39 +466,39 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """What a definition leaves open.
-
-    ties: "trec" puts equal scores in descending order of the bytes of the identifier, "trec9" the same after scores
-    were rounded to 32-bit floats; "expected" is the exact mean over all orders of equal scores, "worst" and "best"
-    the least and the greatest value of each query. missing: a judged query without an answer counts "zero", or only
-    answered ones count ("answered-only"). empty: a judged query without a document of grade 1 or better counts
-    "zero", or not at all ("left-out"). self_matches: "keep" or "drop" documents with the identifier of their query.
+    """How a measure treats ties, missing rankings and queries without relevant documents, which definitions leave
+    open.
     """
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
+    """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to
+    32-bit floats; "expected", "worst" and "best" are the mean, least and greatest value of each query over all orders
+    of ties.
+    """
     missing: Literal["zero", "answered-only"] = "zero"
+    """Judged queries without an answer count "zero", or only answered ones count."""
     empty: Literal["zero", "left-out"] = "zero"
+    """Judged queries without a document of grade 1 or more count "zero", or not at all."""
     self_matches: Literal["keep", "drop"] = "keep"
+    """"drop" removes documents with the identifier of their query."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Judgments and rankings as pairs in the order in which a file would list them, and the conventions.
-
-    candidates: by query, the documents that alone may be ranked; a query that is not there, or has none, may rank any.
-    excluded: by query, documents that may not be ranked. The others leave the ranking before any cut-off.
-    """
+    """The input of a measure: judgments, rankings and conventions; documents are in the order of a file."""
 
     qrels: Judgments
     run: Rankings
     conventions: OracleConventions = OracleConventions()
     candidates: Lists = field(default_factory=dict)
+    """By query, the only documents that may be ranked; a query without any may rank all."""
     excluded: Lists = field(default_factory=dict)
+    """By query, documents that may not be ranked; they leave the ranking before any cut-off."""
 
 
 @dataclass(frozen=True)
 class MeasureName:
-    """A measure's name taken apart: nDCG(gain='exp')@10 is nDCG, gain exp, k 10."""
+    """A parsed name of a measure: nDCG(gain='exp')@10 is nDCG with gain exp and k 10."""
 
     measure: str
     k: int | None
@@ -516,14 +508,14 @@ class MeasureName:
 
 @dataclass(frozen=True)
 class Answer:
-    """The exact value of one measure for each query that counts, and their mean."""
+    """The exact value of one measure for each query that its conventions average over, and the mean."""
 
     per_query: Mapping[str, Exact]
     mean: Exact
 
 
 def parse_name(text: str) -> MeasureName:
-    """A measure's name taken apart; raises BadValue for a malformed one, UnknownName for an unknown one."""
+    """Parse the name of a measure; raises BadValue and UnknownName."""
     if text.startswith("condensed(") and text.endswith(")"):
         return replace(parse_name(text[len("condensed(") : -1]), condensed=True)
     match = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?(?:@([1-9][0-9]*))?", text)
@@ -539,7 +531,7 @@ def parse_name(text: str) -> MeasureName:
 
 
 def refusal(case: Case) -> str | None:
-    """Why this input has no right answer and must be refused; None where it has one."""
+    """Return why an input must be refused, or None."""
     if not any(case.qrels.values()):
         return "the judgments are empty"
     for query, pairs in case.qrels.items():
@@ -555,10 +547,9 @@ def refusal(case: Case) -> str | None:
     return None
 
 
-def answer(case: Case, measure: str) -> Answer:
-    """The exact value of a measure for each query that counts, and their mean.
-
-    Raises BadValue where the input must be refused, or has too many tied documents to go through every order.
+def exact_answer(case: Case, measure: str) -> Answer:
+    """Compute a measure exactly for each query that the case's conventions average over, and its mean. Raises BadValue
+    if the input must be refused, if no query is left, or if tied documents can be ordered in too many ways.
     """
     reason = refusal(case)
     if reason is not None:
@@ -582,35 +573,39 @@ def answer(case: Case, measure: str) -> Answer:
         # 0.1 is a tenth, not the double nearest to it.
         grades = {d: int(g) if g == int(g) else Fraction(repr(float(g))) for d, g in case.qrels[query]}
         if rules.ties in ("trec", "trec9"):
-            per_query[query] = of_ranking(ranking(scored, rules), grades, name)
+            per_query[query] = _of_ranking(sorted_documents(scored, rules), grades, name)
             continue
-        values = [of_ranking(order, grades, name) for order in orders(scored, rules)]
+        values = [_of_ranking(order, grades, name) for order in orders(scored, rules)]
         extreme = min if rules.ties == "worst" else max
-        per_query[query] = mean(values) if rules.ties == "expected" else extreme(values, key=as_decimal)
+        per_query[query] = (
+            fraction_mean(values) if rules.ties == "expected" else extreme(values, key=_as_decimal)
+        )
     if not per_query:
         raise BadValue("no query counts")
-    return Answer(per_query, mean(list(per_query.values())))
+    return Answer(per_query, fraction_mean(list(per_query.values())))
 
 
-def of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
-    """The exact value of a measure for one ranking, best first."""
+def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
     # "condensed" leaves out the documents that nobody judged.
     ranked = [d for d in ranked if grades.get(d, -1) >= 0] if name.condensed else ranked
     settings = {key: int(value) if key == "max_grade" else value for key, value in name.settings}
     return _KNOWN[name.measure](ranked, grades, name.k, **settings)
 
 
-def ranking(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Documents by score, then by the bytes of their identifier, both descending."""
+def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
+    """Sort documents by score, then by the bytes of their identifier, both descending."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}
     return sorted(by_identifier, key=lambda d: -compared[d])
 
 
 def orders(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> Iterator[list[str]]:
-    """Every order that the scores allow; raises BadValue where they are too many to go through."""
+    """Yield every order that the scores allow; raises BadValue for too many."""
     compared = {d: _compared(s, conventions) for d, s in scored}
-    tied = [list(group) for _, group in itertools.groupby(ranking(scored, conventions), compared.__getitem__)]
+    tied = [
+        list(group)
+        for _, group in itertools.groupby(sorted_documents(scored, conventions), compared.__getitem__)
+    ]
     count = math.prod(math.factorial(len(group)) for group in tied)
     if count > _MOST_ORDERS:
         raise BadValue(f"the ties allow {count} orders; expected at most {_MOST_ORDERS}")

@@ -1,18 +1,17 @@
 """Ask a tool for its answers: vectors as JSON on standard input, answers as JSON lines on standard output.
 
-It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, imports nothing of Weir, and needs
-nothing but adapters/NAME.py beside it. An adapter has
+It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, and needs only adapters/NAME.py beside
+it, nothing of Weir. An adapter defines
 
-    PACKAGE      what to install
-    VERSION      only of a tool that is no package but a checkout, whose folder is the second argument: sys.argv[2]
-    FOLLOWS      conventions other than the usual that it can be told or always keeps, such as "self_matches=drop"
-    HOLDS        "twice ranked", "twice judged", "unanswered": input that the tool's types can hold
-    value(vector, measure)   what the tool says: {"mean": ..., "per_query": {...}, "decimals": ...}, each where it
-                             has one; None where it has no such measure. What it raises is a refusal. Beside the
-                             pairs in vector["qrels"] and ["run"], ["grades"] and ["scores"] hold {query: {document: x}}
+    PACKAGE      the package to install VERSION      only of a tool that is a checkout, whose folder is the second
+    argument: sys.argv[2] FOLLOWS      unusual conventions that it supports or always keeps, such as
+    "self_matches=drop" HOLDS        "twice ranked", "twice judged", "unanswered": inputs that the tool's types can
+    hold value(vector, measure)   the answer, {"mean": ..., "per_query": {...}, "decimals": ...}, each optional; None
+    if the tool lacks the measure; an exception is a refusal. vector["grades"] and ["scores"] hold {query: {document:
+    x}} beside the pairs in ["qrels"] and ["run"]
 
-The first line of the output describes the tool; then one line for each vector, so that a tool that dies is known
-by the line that is missing.
+The first line of the output describes the tool; then comes one line for each vector, so that a missing line shows
+which vector killed the tool.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NOT_INSTALLED = 3
 
 
 def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are described above
-    """The adapter of that name, loaded without making its folder importable; raises ImportError."""
+    """Return an adapter's module, loaded without making its folder importable; raises ImportError."""
     path = Path(__file__).with_name("adapters") / f"{name}.py"
     spec = importlib.util.spec_from_file_location("adapter", path)
     if spec is None or spec.loader is None:
@@ -42,8 +41,8 @@ def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are d
     return module
 
 
-def answer(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
-    """One line of the output."""
+def tool_answer(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
+    """Return a tool's values on one test vector, or why it cannot be asked, as JSON for one line."""
     reason = _not_applicable(tool, vector)
     if reason is not None:
         return {"id": vector["id"], "not_applicable": reason}
@@ -78,10 +77,10 @@ def _not_applicable(tool: Any, vector: dict[str, Any]) -> str | None:  # noqa: A
     return next((f"its input cannot hold this: {what}" for what in missing), None)
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
-    """Numbers of any library as JSON holds them; NaN and infinity as text."""
+def to_json_value(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
+    """Convert numbers of any library to JSON; NaN and infinity become text."""
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): to_json_value(one) for key, one in value.items()}
     if value is None or isinstance(value, (str, bool, int)):
         return value
     number = float(value)
@@ -89,7 +88,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 
 
 def numbers(vector: dict[str, Any]) -> dict[str, Any]:
-    """The vector with its scores and grades as numbers, and both by query and document as most tools take them."""
+    """Return the vector with scores and grades as numbers, and both also by query and document."""
     qrels, run = (
         {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in vector[name].items()}
         for name in ("qrels", "run")
@@ -100,7 +99,7 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> int:
-    """Answer everything that stands on standard input."""
+    """Read test vectors from standard input and print the tool's answers, a line for each."""
     # What tools print themselves must not fall between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
@@ -119,7 +118,7 @@ def main(name: str) -> int:
         return NOT_INSTALLED
     print(json.dumps({**head, "python": platform.python_version()}), file=out, flush=True)
     for vector in vectors:
-        print(json.dumps(plain(answer(tool, vector))), file=out, flush=True)
+        print(json.dumps(to_json_value(tool_answer(tool, vector))), file=out, flush=True)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Other tools, each asked in a process of its own, in whatever Python it is installed."""
+"""Ask other tools for their answers, each in its own process and Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.plugins.conform.vectors import Vector, questions
+from weir.plugins.conform.vectors import Vector, as_questions
 
 _SECONDS = 1800
 _CLOSE = 1e-9
@@ -20,25 +20,21 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class ToolValue:
-    """A tool's answer for one measure: a mean, values of queries, or why it refuses.
-
-    decimals: how many it gives, None where it rounds nothing.
-    """
+    """The values that a tool gives for one measure, or its reason to refuse."""
 
     mean: float | None = None
     per_query: tuple[tuple[str, float], ...] = ()
     decimals: int | None = None
+    """Decimals given; None if values are not rounded."""
     refused: str | None = None
+    """Why it refuses."""
 
     def values(self) -> list[float]:
-        """All its numbers."""
+        """Return the tool's value of each query, then its mean if it gave one."""
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
     def agrees(self, value: float, exact: float) -> bool:
-        """Whether a number of it is the exact one, as far as it was written out.
-
-        Within 1e-9, of the exact value where that is above 1; or within the last decimal, rounded or cut.
-        """
+        """Return True if a number is the exact one, within its decimals or 1e-9 (relative above 1)."""
         if self.decimals is not None:
             return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
         return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))
@@ -46,16 +42,18 @@ class ToolValue:
 
 @dataclass(frozen=True)
 class VectorReply:
-    """A tool's answer to one vector: by measure, nothing where it has none of them, or why it cannot be asked."""
+    """The values that a tool gives for one test vector, by name of the measure."""
 
     measures: Mapping[str, ToolValue]
     not_applicable: str | None = None
+    """Why the vector cannot be asked."""
     died: str | None = None
+    """How the tool's process ended."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers of a tool, by the identifiers of vectors."""
+    """All answers of a tool, by identifier of the test vector."""
 
     tool: str
     package: str
@@ -64,7 +62,7 @@ class Answers:
 
 
 def tools() -> tuple[str, ...]:
-    """The tools that can be asked by name."""
+    """Return the names of the tools that Weir can test, sorted."""
     return tuple(sorted(path.stem for path in _script().with_name("adapters").glob("*.py")))
 
 
@@ -78,11 +76,11 @@ def ask(
     python: str | Path | None = None,
     checkout: str | Path | None = None,
 ) -> Answers:
-    """A tool's answers to these vectors.
+    """Ask a tool for its answers; one that dies is started again after the vector that killed it.
 
-    python: the interpreter of the environment in which it is installed, by default this one; checkout: the folder of a
-    tool that is no package. A tool whose process dies is started again behind the vector that it died of. Raises
-    UnknownName for a tool without an adapter, BadValue where it is not installed or does not answer.
+    python: the interpreter that has the tool.
+    checkout: the folder of a tool that is not a package.
+    Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """
     if tool not in tools():
         raise UnknownName("tool", tool, tools())
@@ -101,8 +99,7 @@ def ask(
 
 
 def _run(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[Any, list[Any], str]:
-    """The tool's first line, its answers as far as they go, and how its process ended."""
-    python, text = command[0], json.dumps({"vectors": questions(vectors)})
+    python, text = command[0], json.dumps({"vectors": as_questions(vectors)})
     try:
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=_SECONDS, check=False
@@ -111,12 +108,12 @@ def _run(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[Any,
         raise BadValue(f"{python}: {error.strerror}; expected the Python of an environment") from None
     except subprocess.TimeoutExpired:
         raise BadValue(f"{tool} did not answer within {_SECONDS} seconds") from None
-    # The text behind the last line end is half a line of a process that died.
+    # Text after the last line end is half a line of a process that died.
     lines = [json.loads(line) for line in done.stdout.decode("utf-8").split("\n")[:-1]]
     if lines and "not_installed" in lines[0]:
         reason = lines[0]["not_installed"]
         raise BadValue(
-            f"{tool} is not installed for {python} ({reason}); install it there, or name another with --python"
+            f"{tool} is not installed for {python} ({reason}); install it there, or name another with `python`"
         )
     if not lines:
         last = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
@@ -144,10 +141,7 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
 
 
 def read_answers(path: Path) -> Answers:
-    """Answers that any tool wrote, one JSON object per line; docs/conformance.md describes them.
-
-    Raises FormatError, naming the line.
-    """
+    """Read answers from JSON lines, see docs/conformance.md; raises FormatError."""
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}
     replies: dict[str, VectorReply] = {}
@@ -169,7 +163,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
-    """Answers as `read_answers` reads them, in the order of the vectors."""
+    """Return answers in the format of `read_answers`, in the order of the vectors."""
     lines: list[dict[str, Any]] = [
         {"tool": answers.tool, "package": answers.package, "version": answers.version}
     ]
@@ -193,5 +187,5 @@ def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
 
 
 def json_number(number: float | None) -> float | str | None:
-    """A number as JSON holds it: NaN and infinity are text."""
+    """Return a number for JSON; NaN and infinity as text."""
     return number if number is None or number - number == 0 else str(number)

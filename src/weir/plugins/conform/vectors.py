@@ -1,4 +1,4 @@
-"""Golden vectors: inputs with their exact answers, or with the reason why they must be refused.
+"""Golden vectors: inputs with exact answers, or with the reason why they must be refused.
 
 They are JSON files in the folder `vectors`; its README.md describes the fields for other languages.
 """
@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.plugins.conform.oracle import Case, Exact, OracleConventions, answer, parse_name, text
+from weir.plugins.conform.oracle import Case, Exact, OracleConventions, exact_answer, exact_text, parse_name
 
 SCHEMA = "weir-conform-1"
 _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -22,15 +22,15 @@ _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 @dataclass(frozen=True)
 class Number:
-    """An exact value: thirty digits, and the fraction where it is rational and short."""
+    """An exact value with thirty digits, and as a fraction if it is a short one."""
 
     decimal: str
     fraction: str | None = None
 
     @staticmethod
     def of(exact: Exact) -> Number:
-        """The number that is written out for an exact value."""
-        return Number(**text(exact))
+        """Return an exact value as text of thirty digits, and as a fraction if that is short."""
+        return Number(**exact_text(exact))
 
     def __float__(self) -> float:
         return float(Decimal(self.decimal))
@@ -38,7 +38,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Expected:
-    """One measure of a vector: its mean and its value for each query that counts."""
+    """The exact value that a tool should give for one measure of a test vector."""
 
     name: str
     mean: Number
@@ -47,26 +47,27 @@ class Expected:
 
 @dataclass(frozen=True)
 class Vector:
-    """One input and what is right: `expected` values, or `error`, the reason why it must be refused.
-
-    measures: the names asked; shows: in one sentence what it is about; source: where the trouble was seen.
-    """
+    """A test vector: one small input for a tool under test, with the exact answers it should give."""
 
     id: str
     group: str
     shows: str
+    """The subject in one sentence."""
     case: Case
     measures: tuple[str, ...]
+    """Names of the measures to ask."""
     expected: tuple[Expected, ...] = ()
     error: str | None = None
+    """Why the input must be refused."""
     tags: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
+    """Where the problem was seen."""
 
 
 def with_answers(vector: Vector) -> Vector:
-    """The vector with its answers from the oracle, or with the reason why the oracle refuses it."""
+    """Return the vector with the oracle's answers or refusal."""
     try:
-        answers = [(name, answer(vector.case, name)) for name in vector.measures]
+        answers = [(name, exact_answer(vector.case, name)) for name in vector.measures]
     except BadValue as reason:
         return replace(vector, expected=(), error=str(reason))
     expected = tuple(
@@ -77,19 +78,19 @@ def with_answers(vector: Vector) -> Vector:
 
 
 def groups() -> tuple[str, ...]:
-    """The names of the groups of vectors."""
+    """Return the names of the groups of test vectors."""
     return tuple(name.removesuffix(".json") for name in files() if name.endswith(".json"))
 
 
 def files() -> dict[str, str]:
-    """The texts of the vector files, and of the page that describes them, by name."""
+    """Return name -> text of the vector files and their README."""
     folder = resources.files("weir.plugins.conform") / "vectors"
     named = sorted(path.name for path in folder.iterdir() if path.name.endswith((".json", ".md")))
     return {name: (folder / name).read_text(encoding="utf-8") for name in named}
 
 
 def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
-    """The golden vectors, of these groups or of all; raises UnknownName for a group that does not exist."""
+    """Return the golden vectors of these groups, or all; raises UnknownName."""
     texts, chosen = files(), tuple(names) or groups()
     for group in chosen:
         if group not in groups():
@@ -98,7 +99,7 @@ def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
 
 
 def read(content: str, where: object) -> list[Vector]:
-    """The vectors of one file's text; raises FormatError for another schema."""
+    """Parse the text of one file; raises FormatError for another schema."""
     data = json.loads(content)
     if data.get("schema") != SCHEMA:
         raise FormatError(where, f"schema {data.get('schema')!r}", f"'{SCHEMA}'")
@@ -128,10 +129,10 @@ def _vector(raw: Mapping[str, Any], group: str) -> Vector:
 
 
 def to_text(group: str, about: str, members: Sequence[Vector]) -> str:
-    """A group of vectors as one JSON file, one vector per line."""
+    """Return a group of vectors as JSON, one vector per line."""
     head = json.dumps({"schema": SCHEMA, "group": group, "about": about})[:-1]
     rows = []
-    for vector, row in zip(members, questions(members), strict=True):
+    for vector, row in zip(members, as_questions(members), strict=True):
         for measure, expected in zip(row["measures"], vector.expected, strict=False):
             measure["mean"] = _short(expected.mean)
             measure["per_query"] = {q: _short(n) for q, n in expected.per_query.items()}
@@ -144,8 +145,8 @@ def _short(number: Number) -> dict[str, str]:
     return {key: value for key, value in asdict(number).items() if value is not None}
 
 
-def questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
-    """The vectors without their answers, as adapters get them."""
+def as_questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
+    """Return the test vectors as JSON objects without their exact answers, as adapters read them."""
     rows = []
     for v in members:
         both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))
@@ -174,5 +175,4 @@ def _json_setting(number: Fraction) -> int | float:
 
 
 def _json_number(number: float) -> float | str:
-    """JSON has no NaN and no infinity: they are text."""
     return number if number - number == 0 else str(number)

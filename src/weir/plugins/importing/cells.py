@@ -1,4 +1,4 @@
-"""Values as files write them: fields and who took them, identifiers as they are spelled, lists that text spells."""
+"""Values as files write them: fields that track their use, identifiers as spelled, lists spelled in text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from weir.files.parsers import parse_slowly
 
 
 class Cells(dict[str, Any]):
-    """The fields of a record, which know what a reader took of them.
+    """The fields of a record, which track which of them were used.
 
-    A field that is read by its name is taken; looking through all of them takes none. An object of which nothing is
-    taken counts as taken whole with the field that holds it, as ratings by document do.
+    Reading a field by name takes it; iterating does not. An object without any taken field counts as taken with its
+    own field.
     """
 
     __slots__ = ("taken",)
@@ -35,35 +35,35 @@ class Cells(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  JSON's values
-        """The value of a field, which is taken."""
+        """Return a field's value, else `default`, and mark the field as used."""
         self.take(name)
         return super().get(name, default)
 
     def take(self, *names: str) -> None:
-        """Say that fields are accounted for."""
+        """Mark fields as used, without reading them."""
         try:
             self.taken.update(names)
         except AttributeError:
             self.taken = set(names)
 
     def forget(self) -> None:
-        """Say that no field is accounted for, as before reading."""
+        """Mark all fields as unused again."""
         self.taken = set()
 
     def is_read(self) -> bool:
-        """Whether anything was taken."""
+        """Return True if a reader used any field of this record."""
         return bool(self._taken)
 
-    def share(self, *others: Cells) -> None:
-        """Account together with records that hold the same fields."""
+    def track_with(self, *others: Cells) -> None:
+        """Track use together with records that hold the same fields."""
         self.take()
         for other in others:
             other.taken = self.taken
 
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
-        """The fields with a value that nothing took, as metadata, which are taken now; apart: names that are none.
+        """Take the unused fields with a value and return them as metadata.
 
-        Vectors are left, and so is what is nested under a name that means something else.
+        Fields in `apart`, vectors, and nested values of names with a fixed meaning stay unused.
         """
         left = {
             name: value
@@ -82,7 +82,7 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """The path of each field with a value that nothing took, objects within taken fields included."""
+        """Yield the path of each unused field, also within objects of used ones."""
         for name, value in self.items():
             whole = f"{path}.{name}" if path else str(name)
             if name not in self._taken:
@@ -95,12 +95,11 @@ class Cells(dict[str, Any]):
 
 
 _MEANT = {"filter", "candidates", "excluded", "instruction", "unanswerable"}
-"""Names of the metadata of queries that mean something, so that nothing else may stand there."""
+"""Metadata of queries with a fixed meaning; nested values of a file never go there by accident."""
 _LONGEST_LABELS = 50  # numbers in a list that is no vector
 
 
 def _is_vector(name: str, value: object) -> bool:
-    """Whether a field is a vector: what is nested under such a name, or a long list of numbers."""
     if fold(name) in ("vector", "embedding") and isinstance(value, (list, dict)):
         return True
     if not isinstance(value, list) or len(value) <= _LONGEST_LABELS:
@@ -109,19 +108,19 @@ def _is_vector(name: str, value: object) -> bool:
 
 
 def has_value(value: object) -> bool:
-    """Whether a cell holds something: no null, NaN, blank text, empty list or empty object."""
+    """Return True if a cell is not null, NaN, blank or empty."""
     if isinstance(value, float):
         return not math.isnan(value)
     return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {})
 
 
 def left_out(records: Iterable[Cells]) -> Counter[str]:
-    """How many records have each field that nothing took."""
+    """Count the records that have each unused field."""
     return Counter(path for record in records for path in dict.fromkeys(record.left()))
 
 
 def each_record(value: object) -> Iterator[Cells]:
-    """All records in a value, however deep."""
+    """Yield all records in a value at any depth."""
     level: list[Any] = [value]
     while level:
         one = level.pop()
@@ -138,36 +137,36 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue, which asks which of several columns plays a role, the same in any order of them."""
+    """Raise BadValue, which asks which column plays a role, in the same words for any order of them."""
     several = sorted(candidates)
     raise BadValue(
-        f"{' and '.join(several[:4])} could each be the {role}; choose one, as in --columns {role}={several[0]}"
+        f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
     )
 
 
 class Spelled(float):
-    """A number that knows how the file spells it, as an identifier 1.10 must."""
+    """A float that keeps its spelling in the file, such as 1.10."""
 
     __slots__ = ("text",)
     text: str
 
     @staticmethod
     def of(text: str) -> Spelled:
-        """The number of a text."""
+        """Parse a number and keep its spelling."""
         value = Spelled(text)
         value.text = text
         return value
 
 
-def plain(value: object) -> str:
-    """A scalar as a text without blanks around it, otherwise as `identifier` has it."""
+def plain_text(value: object) -> str:
+    """Return a scalar as a stripped text; lists, objects and NaN are ""."""
     return identifier(value).strip()
 
 
 def identifier(value: object) -> str:
-    """A scalar as an identifier, as the file spells it; nothing, blanks alone, NaN, lists and objects are "".
+    """Return a scalar as the file spells it; None, blanks, NaN, lists and objects are "".
 
-    A float of a table in binary is written without the point where it is whole: 7.0 is "7".
+    A whole float of a binary table loses its point: 7.0 is "7".
     """
     if value is None or isinstance(value, (dict, list)):
         return ""
@@ -181,12 +180,12 @@ def identifier(value: object) -> str:
 
 
 def is_identifier(text: str) -> bool:
-    """Whether a text can serve as an identifier: one word of at most 64 characters."""
+    """Return True if a text is one word of at most 64 characters."""
     return len(text.split()) == 1 and len(text) <= 64
 
 
 def number(value: object) -> float | None:
-    """A number, also one written as text as everywhere; None for everything else, NaN and infinity included."""
+    """Return a finite number, also from text; None for anything else."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):
@@ -200,15 +199,15 @@ def number(value: object) -> float | None:
 
 
 def is_grade(value: object) -> bool:
-    """Whether a value can be a grade by itself: a number, or a word such as true, no and irrelevant."""
+    """Return True if a value is a number, or a word such as true, no and irrelevant."""
     return number(grade_value(value)) is not None
 
 
 def grade_value(value: object) -> object:
-    """A grade as a number where it is a word that means the same in every file; else as it is."""
+    """Return the number of a word such as true, no and irrelevant, else the value itself."""
     if not isinstance(value, (str, bool)):
         return value
-    word = " ".join(plain(value).casefold().replace("_", " ").replace("-", " ").split())
+    word = " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
     return BINARY_WORDS.get(word, value)
 
 
@@ -232,10 +231,9 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 
 
 def listed(value: object) -> list[Any] | None:
-    """A list, also one that a cell spells; None for anything else, an object spelled in a cell included.
+    """Return a list, also one spelled in a text, else None.
 
-    Members are as they are spelled: [1.10] is "1.10". Raises ValueError, with the reason, for a text that begins as a
-    list and is none, or one with members left out.
+    Members keep their spelling: [1.10] has "1.10". Raises ValueError for a malformed or abridged list.
     """
     if isinstance(value, list):
         return value
@@ -244,7 +242,7 @@ def listed(value: object) -> list[Any] | None:
 
 
 def spelled(text: str) -> list[Any] | dict[str, Any] | None:
-    """The list or object that a text spells; None for another text; raises as `listed`."""
+    """Return the list or object that a text spells, else None; raises ValueError as `listed`."""
     text = text.strip()
     while wrapped := _WRAPPED.fullmatch(text):
         text = wrapped[1].strip() or "[]"
@@ -277,7 +275,6 @@ def _json(text: str) -> Any:  # noqa: ANN401  JSON's values
 
 
 def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
-    """The value of Python's literal, numbers as they are spelled."""
     tree = ast.parse(text, mode="eval").body
 
     def value(node: ast.expr) -> Any:  # noqa: ANN401  JSON's values
@@ -285,7 +282,7 @@ def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             return [value(one) for one in node.elts]
         if isinstance(node, ast.Dict):
-            keys = [plain(value(key)) if key is not None else "" for key in node.keys]
+            keys = [plain_text(value(key)) if key is not None else "" for key in node.keys]
             return Cells(zip(keys, map(value, node.values), strict=True))
         if isinstance(node, ast.Constant):
             if (
@@ -313,7 +310,7 @@ def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
 
 
 def _words(text: str) -> list[str]:
-    """The members of a list without quotes, [d1, d2], or of numpy's, ['a' 'b'] and [ 3 17]."""
+    """Return the members of [d1, d2], or of numpy's ['a' 'b'] and [ 3 17]."""
     inner = text[1:-1].strip()
     if text[0] != "[" or not inner:
         return [] if not inner else _refuse()

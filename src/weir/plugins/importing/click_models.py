@@ -1,7 +1,7 @@
-"""Click models: from how often documents were shown and clicked to how attractive they are, with intervals.
+"""Click models: estimate from clicks and impressions how attractive documents are, with intervals.
 
-Each share is clicks over expected clicks, sum(clicks) / sum(exposure): expected of a document that attracts whoever
-examines it. The models differ in the exposure of a position alone.
+Each share is clicks over expected clicks, sum(clicks) / sum(exposure). The models differ only in the exposure of a
+position.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from weir.errors import BadValue, UnknownName
 Z = 1.959963984540054
 """The normal quantile of 95% intervals."""
 ROUNDS = 2000
-"""Steps of expectation and maximisation at most."""
+"""Most steps of expectation and maximisation."""
 SMALLEST_STEP = 1e-7
-"""Change of an examination from which another step is made."""
+"""Iteration stops when no examination changes by more."""
 LEAST_EXPOSURE = 1e-9
 
 
@@ -27,26 +27,26 @@ CLICK_MODELS = ("ctr", "coec", "pbm")
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """How often documents were shown for queries, and clicked, a row for each query, document and position.
-
-    pair: int64[n] the pair of query and document, from 0; position: int64[n] from 1, 0 where the log has none; clicks,
-    impressions: float64[n].
-    """
+    """A log of clicks and impressions, a row for each query, document and position."""
 
     pair: Int64
+    """int64[rows]: the number of the pair of query and document, from 0."""
     position: Int64
+    """int64[rows], from 1; 0 if it is not known."""
     clicks: Float64
+    """float64[rows]."""
     impressions: Float64
+    """float64[rows]."""
 
     @property
     def positioned(self) -> bool:
-        """Whether every row has a position."""
+        """True if the rank of the document is known in every row."""
         return bool((self.position > 0).all())
 
 
 @dataclass(frozen=True)
 class ClickShare:
-    """A pair's clicks over expected clicks, with its 95% interval; expected: of a document that always attracts."""
+    """A pair's clicks over expected clicks, with a 95% interval."""
 
     value: float
     low: float
@@ -54,17 +54,16 @@ class ClickShare:
     clicks: float
     impressions: float
     expected: float
+    """Clicks that an always attractive document would get."""
 
 
 @dataclass(frozen=True)
 class ClickModel:
-    """A model by name; examination: of the positions from 1 on, () where it is estimated or plays no role.
-
-    It prints as it is written: "pbm=1,0.6,0.4".
-    """
+    """A click model; prints as it is written, such as "pbm=1,0.6,0.4"."""
 
     name: str
     examination: tuple[float, ...] = ()
+    """Probability of each position from 1; () if it is estimated or not used."""
 
     def __str__(self) -> str:
         return self.name + (
@@ -73,7 +72,7 @@ class ClickModel:
 
 
 def parse_click_model(text: str) -> ClickModel:
-    """A model from `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue for anything else."""
+    """Parse `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue."""
     name, equals, listed = text.partition("=")
     if name not in CLICK_MODELS:
         raise UnknownName("click model", name, CLICK_MODELS)
@@ -90,16 +89,16 @@ def parse_click_model(text: str) -> ClickModel:
 
 
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
-    """The share of each pair, by its number; expected is 0 where nothing is ever clicked, and the share is 0 then.
+    """Return the share of each pair by number; 0 (and `expected` 0) if nothing at its positions was ever clicked.
 
-    An impression with exposure e is clicked with probability share * e, independently: the interval holds each share
-    that the clicks are within 1.96 errors of (for e = 1 Wilson's), the exposures being taken as known. Raises BadValue
-    where the log lacks what the model needs. Source: Wilson 1927.
+    Raises BadValue if the log lacks what the model needs.
     """
+    # The interval holds each share that the clicks are within 1.96 standard errors of, for independent clicks with
+    # probability share * exposure and known exposures; for exposure 1 it is Wilson's (Wilson 1927).
     if model.name != "ctr" and not log.positioned:
         raise BadValue(
             f"{model.name} takes the position of each impression, which the log lacks; give a column of positions, or "
-            "take the click-through rate with --clicks ctr, which favours what stood at the top"
+            "take the click-through rate with `clicks='ctr'`, which favours what stood at the top"
         )
     if model.name == "ctr":  # each document shown is examined, wherever it stands
         exposure = np.ones(len(log.pair))
@@ -138,17 +137,16 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
 
 
 def _estimated_examination(log: ClickLog) -> Float64:
-    """The examination of each position, float64[last + 1], by expectation and maximisation; the largest is 1.
+    """Return the examination of each position, float64[last + 1], largest 1.
 
-    Positions are told apart by documents that were shown at several of them for one query. Raises BadValue where a
-    position shares no such document, however indirectly, with the first. Sources: Craswell, Zoeter, Taylor and Ramsey
-    2008; Chuklin, Markov and de Rijke 2015, section 4.2.
+    Raises BadValue if a position is not linked to the first by documents shown at both.
     """
+    # Craswell, Zoeter, Taylor and Ramsey 2008; Chuklin, Markov and de Rijke 2015, section 4.2.
     apart = _unlinked(log)
     if apart:
         raise BadValue(
             f"no document was shown at position {apart} and elsewhere for one query, so that examination cannot be "
-            "estimated; give it, as in --clicks pbm=1,0.6,0.4, or take --clicks coec"
+            "estimated; give it, as in `clicks='pbm=1,0.6,0.4'`, or take `clicks='coec'`"
         )
     pairs, last = int(log.pair.max()) + 1, int(log.position.max())
     shown_of = np.bincount(log.pair, log.impressions, minlength=pairs)
@@ -171,7 +169,6 @@ def _estimated_examination(log: ClickLog) -> Float64:
 
 
 def _unlinked(log: ClickLog) -> int:
-    """The first position that no chain of pairs shown at two positions links with the first one; 0 where none is."""
     positions = np.unique(log.position)
     group = np.arange(int(positions[-1]) + 1)
     clicked = np.isin(

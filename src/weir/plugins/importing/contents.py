@@ -1,4 +1,4 @@
-"""A file before its format is known: a value, rows with named fields or lines; and the roles of fields."""
+"""Read a file of unknown format as a value, rows or lines, and decide the roles of its columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
-from weir.files.column_names import fold, is_header, names, of_role
+from weir.files.column_names import field_names, fold, is_header, of_role
 from weir.files.formats import SEMICOLON, cells_of, csv_separator, decimal_points, named_separator
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
@@ -30,7 +30,7 @@ from weir.plugins.importing.cells import (
     is_grade,
     number,
     one_of,
-    plain,
+    plain_text,
     spelled,
 )
 from weir.settings import IMPORT_BYTES
@@ -63,49 +63,43 @@ ROLES = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """One record, and where it stands: "line 3", "entry 2"."""
+    """One record of an imported file, with its place in the file."""
 
     where: str
+    """Its place in the file, such as "line 3" or "entry 2"."""
     fields: Cells
 
     @staticmethod
     def of(where: str, fields: Mapping[str, Any]) -> TableRow:
-        """The record of some fields."""
+        """Return a record whose fields are tracked as `Cells`."""
         return TableRow(where, fields if isinstance(fields, Cells) else Cells(fields))
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Roles and columns from `query=q,doc=url,grade=ctr`; a column may be a number from 1.
-
-    Raises BadValue for another form, UnknownName for another role.
-    """
+    """Parse `query=q,doc=url,grade=ctr` into role -> column (a name, or a number from 1); raises BadValue."""
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         role, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or not column:
             raise BadValue(
-                f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
+                f"`columns`: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
         if role in roles:
-            raise BadValue(f"--columns: found {role} twice; expected each role once")
+            raise BadValue(f"`columns`: found {role} twice; expected each role once")
         roles[role] = column
-    check_roles(roles)
     return roles
 
 
 def check_roles(roles: Iterable[str]) -> None:
-    """Raise UnknownName for a role that does not exist."""
+    """Raise UnknownName if a role given for a column, such as "query", does not exist."""
     for role in roles:
         if role not in ROLES:
             raise UnknownName("role of a column", role, ROLES)
 
 
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Role -> column of what a log of clicks counts: clicks, impressions, or whether one was clicked.
-
-    chosen: role -> column, as the user says; it goes first.
-    """
-    listed, click_names = list(columns), names().clicks
+    """Return role -> column of clicks, impressions and clicked; chosen columns go first."""
+    listed, click_names = list(columns), field_names().clicks
     roles = {
         role: next((column for column in listed if fold(column) in click_names[role]), "")
         for role in click_names
@@ -122,17 +116,15 @@ _LONGEST_NAME = 20  # words of an identifier: titles and names stay below
 _SCALE_GRADES = 12  # different grades of a scale
 _KIND_SHARE = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
 ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
+""""name" is identifiers and titles; "" is no values."""
 
 
 def kind_of_values(values: Iterable[object]) -> ValueKind:
-    """What the values of a column are: lists or objects, grades, texts, names (identifiers and titles); "" for none.
-
-    Grades are few distinct whole numbers, fractions, true, false, yes and no.
-    """
+    """Return the kind of a column's values; few distinct numbers, fractions and words such as yes are grades."""
     given = [
         value
         for value in values
-        if has_value(value) and plain(value).casefold() not in MISSING - {""} | {"-"}
+        if has_value(value) and plain_text(value).casefold() not in MISSING - {""} | {"-"}
     ]
     if not given:
         return ""
@@ -140,7 +132,7 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
         return "list"
     grades = [value for value in given if is_grade(value)]
     if len(grades) >= _KIND_SHARE * len(given):
-        few = len(set(map(plain, grades))) <= _SCALE_GRADES
+        few = len(set(map(plain_text, grades))) <= _SCALE_GRADES
         fractions = any(not (number(value) or 0.0).is_integer() for value in grades)
         return "grade" if few or fractions else "name"
     texts = sum(is_text(value) for value in given)
@@ -148,19 +140,19 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a text, and no identifier or title."""
-    return len(plain(value).split()) > _LONGEST_NAME
+    """Return True if a value is longer than an identifier or title."""
+    return len(plain_text(value).split()) > _LONGEST_NAME
 
 
 def names_texts(column: str, values: Iterable[object]) -> bool:
-    """Whether a column holds texts of documents, and no identifiers: long ones, or under the name of a text."""
+    """Return True if a column holds texts of documents, not identifiers."""
     members = [
-        one for value in values for one in (value if isinstance(value, list) else [value]) if plain(one)
+        one for value in values for one in (value if isinstance(value, list) else [value]) if plain_text(one)
     ]
     if kind_of_values(members) == "text":
         return True
-    sentences = sum(len(plain(one).split()) > 3 for one in members)
-    called = fold(column) in names().every("text") or fold(column).endswith(
+    sentences = sum(len(plain_text(one).split()) > 3 for one in members)
+    called = fold(column) in field_names().every("text") or fold(column).endswith(
         ("passages", "chunks", "contexts")
     )
     return bool(members) and called and sentences >= _KIND_SHARE * len(members)
@@ -176,16 +168,17 @@ def _begins_list(value: object) -> bool:
 def roles_of(
     columns: Iterable[str], chosen: Mapping[str, str], path: object, rows: Sequence[TableRow] = ()
 ) -> dict[str, str]:
-    """Role -> column, for the roles that the columns play.
+    """Return {role such as "query": column}, the same for any order of columns.
 
-    chosen: role -> column, as the user says; it goes first, and an absent column is left out; rows: whose values
-    decide where names leave it open. Raises BadValue, the same in any order of columns, where two could play one role.
+    chosen: the user's roles, which go first; absent columns are ignored.
+    rows: their values decide when names do not.
+    Raises BadValue if two columns could play one role.
     """
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
     free = [column for column in listed if column not in roles.values() and not str(column).startswith("__")]
     kinds = {column: kind_of_values(dict.get(row.fields, column) for row in rows) for column in free if rows}
-    for role in names().roles:
+    for role in field_names().roles:
         if role == "id" or role in roles or (role == "doc" and "relevant" in roles):
             continue
         candidates = of_role(free, role)
@@ -201,18 +194,18 @@ def roles_of(
             if candidates and not beside and kinds.get(candidates[0]) == "grade" and _are_flags(told):
                 raise BadValue(
                     f"{path}: '{candidates[0]}' holds grades, and no known column names documents; say which, as in "
-                    f"--columns doc=NAME,grade={candidates[0]}, or --columns relevant={candidates[0]} if it does"
+                    f"`columns='doc=NAME,grade={candidates[0]}'`, or `columns='relevant={candidates[0]}'` if it does"
                 )
-            open_names = names().every("grade").intersection(map(fold, candidates))
+            open_names = field_names().every("grade").intersection(map(fold, candidates))
             if open_names and beside and kinds.get(candidates[0]) in ("name", "text"):
                 words = not all(map(is_grade, told))
                 what = "grades in words without a number; write numbers, or " if words else "grades; "
                 raise BadValue(
                     f"{path}: '{candidates[0]}' beside '{beside[0]}' may hold documents, or {what}say "
-                    f"--columns doc={beside[0]},grade={candidates[0]}, or --columns relevant={candidates[0]}"
+                    f"`columns='doc={beside[0]},grade={candidates[0]}'`, or `columns='relevant={candidates[0]}'`"
                 )
         elif role == "grade":
-            also_documents = names().every("relevant")
+            also_documents = field_names().every("relevant")
             candidates = [
                 one for one in candidates if fold(one) not in also_documents or kinds.get(one) == "grade"
             ]
@@ -228,8 +221,8 @@ def roles_of(
         named = roles.get("doc", "")
         if "doc" not in chosen and names_texts(named, (dict.get(row.fields, named) for row in rows)):
             raise BadValue(
-                f"{path}: {own} could be the identifier of the query or of the document; choose one, as in --columns "
-                f"query_id={own} or --columns doc={own},text={roles['doc']}"
+                f"{path}: {own} could be the identifier of the query or of the document; choose one, as in "
+                f"`columns='query_id={own}'` or `columns='doc={own},text={roles['doc']}'`"
             )
         roles["query_id"] = own
     elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in chosen:
@@ -238,7 +231,6 @@ def roles_of(
 
 
 def _are_flags(values: Sequence[object]) -> bool:
-    """Whether values are true and false, yes and no, or both 0 and 1, and so no identifiers."""
     numbers = {number(grade_value(value)) for value in values}
     return numbers <= {0.0, 1.0} and (
         len(numbers) == 2
@@ -247,7 +239,6 @@ def _are_flags(values: Sequence[object]) -> bool:
 
 
 def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind]) -> list[str]:
-    """The candidates that have values at all, of the kind of the role where some are."""
     filled = [one for one in candidates if kinds.get(one, "name")] or candidates
     kind = {"grade": ("grade",), "doc": ("name", "list", "grade"), "text": ("text",)}.get(role)
     fitting = [one for one in filled if kind is not None and kinds.get(one, "name") in kind]
@@ -255,10 +246,11 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
 
 
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
-    """The column of a record's own identifiers, "" for none, and those that could be it but have a value twice.
+    """Return the column of records' identifiers, "" for none, and the candidates rejected for repeated values.
 
-    roles: whose usual names may be it besides `_id` and `id`; role: what it is asked about as. Raises BadValue where
-    several could be it, the same in any order of the columns.
+    roles: their usual names may be identifiers too.
+    role: named in the error.
+    Raises BadValue if several columns could be it.
     """
     if role in contents.roles:
         return contents.roles[role], []
@@ -268,10 +260,10 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
             name
             for one in roles
             for name in of_role(contents.columns, one)
-            if fold(name) in names().roles[one][0]
+            if fold(name) in field_names().roles[one][0]
         ),
     ]
-    values = {name: [plain(dict.get(row.fields, name)) for row in contents.rows] for name in found}
+    values = {name: [plain_text(dict.get(row.fields, name)) for row in contents.rows] for name in found}
     found = [name for name in found if any(values[name])] or found[:1]
     if len(found) < 2:
         return next(iter(found), ""), []
@@ -284,7 +276,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """The column of the texts of records, "" for none; used: that of identifiers. Raises BadValue for several."""
+    """Return the column of texts, "" for none; `used` holds identifiers. Raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -303,34 +295,22 @@ def text_column(contents: Contents, used: str) -> str:
 
 _QUOTED_CELL = re.compile(r'"((?:[^"]|"")*)"')
 BEYOND = "\0"
-"""The name of the cells of a row for which there is no column: such a row is refused."""
+"""The key of a row's cells that have no column; such a row is refused."""
 _NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
 
 
 def _table(
     path: Path, text: str, suffix: str, chosen: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[TableRow]]:
-    """The header of a text, () where its first line is data, and its rows; cells are then called "1", "2" ...
+    """Return the header of a text, () if its first line is data, and the rows, whose columns then are "1", "2" ...
 
-    suffix: of the file's name; chosen: role -> column, as the user says. Text that is cut at blanks alone has no rows.
-    Between semicolons numbers may have decimal commas, in columns whose names or roles are those of numbers. Raises
-    FormatError for bad quoting and for a cell of more than 131,072 characters.
+    Columns of numbers between semicolons may have decimal commas. Raises FormatError for bad quoting and overlong
+    cells.
     """
     first, _, rest = text.partition("\n")
     named = named_separator(first)
     text = f"\n{rest}" if named else text
-    lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
-    first = lines[0] if lines else ""
-    separator = ""
-    if suffix == ".csv":
-        separator = csv_separator(first)
-    elif (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
-        separator = "\t"
-    elif len(cells := cells_of(first, csv_separator(first))) > 2 and (
-        is_header(cells, "run") or is_header(cells, "qrels")
-    ):
-        separator = csv_separator(first)
-    separator = named or separator
+    separator = named or _separator_of(text, suffix)
     if not separator:
         return (), []
     records = _records(path, text, separator)
@@ -349,25 +329,9 @@ def _table(
             )
         records = records[1:]
     if separator == SEMICOLON:
-        number_names = {name for role in _NUMBERS for tier in names().roles.get(role, ()) for name in tier}
-        numeric = {column for role, column in chosen.items() if role in _NUMBERS}
-        at = [
-            n for n, name in enumerate(columns) if {name, str(n + 1)} & numeric or fold(name) in number_names
-        ]
-        records = list(decimal_points(path, iter(records), at))
-    if (
-        separator == "\t"
-    ):  # as eval has it: identifiers and numbers may be quoted; in texts any mark may stand
-        known = names().every("text", "title", "query", "answer")
-        quoted = [n for n, name in enumerate(header) if fold(name) not in known]
-        for _, row in records:
-            whole = cells_of("\t".join(row), "\t") if len(row) > len(header) > 0 else []
-            if len(whole) == len(header) > 0:
-                row[:] = whole
-                continue
-            for n in quoted:
-                if n < len(row) and (cell := _QUOTED_CELL.fullmatch(row[n])):
-                    row[n] = cell[1].replace('""', '"')
+        records = list(decimal_points(path, iter(records), _number_columns(columns, chosen)))
+    if separator == "\t":
+        _unquote(records, header)
     rows = []
     width = len(columns) if header else Counter(len(row) for _, row in records).most_common(1)[0][0]
     for line, row in records:
@@ -379,6 +343,44 @@ def _table(
     return header, rows
 
 
+def _separator_of(text: str, suffix: str) -> str:
+    """Return the separator of a table, "" for a text that is none."""
+    lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
+    first = lines[0] if lines else ""
+    if suffix == ".csv":
+        return csv_separator(first)
+    if (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
+        return "\t"
+    cells = cells_of(first, csv_separator(first))
+    if len(cells) > 2 and (is_header(cells, "run") or is_header(cells, "qrels")):
+        return csv_separator(first)
+    return ""
+
+
+def _number_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> list[int]:
+    number_names = {name for role in _NUMBERS for tier in field_names().roles.get(role, ()) for name in tier}
+    numeric = {column for role, column in chosen.items() if role in _NUMBERS}
+    return [n for n, name in enumerate(columns) if {name, str(n + 1)} & numeric or fold(name) in number_names]
+
+
+def _unquote(records: Sequence[tuple[int, list[str]]], header: Sequence[str]) -> None:
+    """Remove quotation marks around cells of a table with tabs, except cells of texts, in which any mark may
+    occur.
+
+    As `weir eval` reads such tables.
+    """
+    known = field_names().every("text", "title", "query", "answer")
+    quoted = [n for n, name in enumerate(header) if fold(name) not in known]
+    for _, row in records:
+        whole = cells_of("\t".join(row), "\t") if len(row) > len(header) > 0 else []
+        if len(whole) == len(header) > 0:
+            row[:] = whole
+            continue
+        for n in quoted:
+            if n < len(row) and (cell := _QUOTED_CELL.fullmatch(row[n])):
+                row[n] = cell[1].replace('""', '"')
+
+
 # First cells of tables that are no collection, and are refused by name.
 _OTHER_TABLES = frozenset(
     map(fold, ("measure", "input", "scenario", "document_position", "_id", "id", "value", "event_id"))
@@ -386,11 +388,10 @@ _OTHER_TABLES = frozenset(
 
 
 def _is_header(cells: list[str], chosen: frozenset[str]) -> bool:
-    """Whether cells name columns: no number among them, and a usual name, or all that the user gives."""
     if chosen and chosen <= set(cells):
         return True
-    usual = {name for tiers in names().roles.values() for tier in tiers for name in tier}.union(
-        *names().words.values(), _OTHER_TABLES
+    usual = {name for tiers in field_names().roles.values() for tier in tiers for name in tier}.union(
+        *field_names().words.values(), _OTHER_TABLES
     )
     if any(cell[:1] in ("[", "{") or len(cell) > 80 or _is_number(cell) for cell in cells):
         return False
@@ -406,7 +407,6 @@ def _is_number(cell: str) -> bool:
 
 
 def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
-    """The cells of each row that is neither blank nor a comment, and the line it ends on."""
     lines = io.StringIO(text, newline="")
     if separator == "\t" and '"' not in text.partition("\n")[0]:
         reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
@@ -450,12 +450,11 @@ _UTF8 = "text in UTF-8; save it again in UTF-8"
 
 @dataclass(frozen=True)
 class Contents:
-    """A file taken apart.
+    """A file taken apart, in one of three shapes.
 
-    shape: "json" (value, also of YAML or a pickle; an object is also the one row), "rows" (JSON lines, a list of
-    objects, a table with a header, Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2"
-    ... where lines are cut at tabs or commas). columns: all names of fields in rows. text: of lines. roles: role ->
-    column, as the user says. short: rows of a table with fewer cells than columns, which are blank there.
+    - "json": a JSON value, also from YAML or a pickle; an object is also the one row.
+    - "rows": JSON lines, a list of objects, a table with a header, Parquet.
+    - "lines": text without a header; if lines have tabs or commas, rows hold the cells as "1", "2" ...
     """
 
     path: Path
@@ -463,9 +462,13 @@ class Contents:
     value: Any = None
     rows: tuple[TableRow, ...] = ()
     columns: tuple[str, ...] = ()
+    """All field names of the rows."""
     text: str = ""
+    """Text of the shape "lines"."""
     roles: Mapping[str, str] = field(default_factory=dict)
+    """Role -> column, as the user chose."""
     short: int = 0
+    """Number of rows with fewer cells than columns; the missing ones are blank."""
 
     @property
     def stem(self) -> str:
@@ -475,19 +478,19 @@ class Contents:
 
     @property
     def count(self) -> int:
-        """How many rows, or lines, the file has."""
+        """The number of rows, or of lines with text."""
         if self.shape == "lines":
             return sum(bool(line.strip()) for line in self.text.split("\n"))
         return len(self.rows)
 
     def sound(self) -> Contents:
-        """The same without rows that have more cells than there are columns."""
+        """Return the contents without rows that have more cells than columns."""
         if not any(BEYOND in row.fields for row in self.rows):
             return self
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
 
     def says(self, *words: str) -> str:
-        """The first of some words that the file's name holds, or that its folder is called; else ""."""
+        """Return the first of these words that the file's or its folder's name contains, else ""."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
@@ -501,11 +504,10 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 
 
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
-    """Take a file apart; roles: role -> column as the user says, a column by name or by number from 1.
+    """Take a file apart, with the user's roles (role -> column, a name or a number from 1).
 
-    Raises FormatError, in one line, for what cannot be read: no such file, damage, packed or foreign data, another
-    encoding, JSON or YAML that is broken or nested too deeply; MissingExtra for Parquet or YAML without its package.
-    BadValue where memory may not hold the values of JSON.
+    Raises FormatError for an unreadable file, MissingExtra for Parquet or YAML without its package, BadValue if
+    memory may not hold the values.
     """
     begins = read_bytes(path, 16)
     is_parquet = begins.startswith(b"PAR1")
@@ -520,7 +522,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
             path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
         )
     if is_parquet:
-        batches = list(parquet_rows(path, held=True))
+        batches = list(_parquet_rows(path, held=True))
         rows = tuple(row for _, batch in batches for row in batch)
         return Contents(path, "rows", rows=rows, columns=batches[0][0], roles=roles)
     text = _decoded(path, read_bytes(path))
@@ -562,13 +564,12 @@ def _decoded(path: Path, data: bytes) -> str:
 
 
 def _begins_json(text: str) -> bool:
-    """Whether the first line that is neither blank nor a comment begins an object or a list."""
     lines = (line.strip() for line in io.StringIO(text))
     return next((line for line in lines if line and not line.startswith("#")), "")[:1] in ("{", "[")
 
 
 def _yaml(path: Path, text: str) -> Contents:
-    yaml = require("yaml", "yaml")
+    yaml = require("yaml", "import-sources")
 
     def mapping(loader: Any, node: Any, deep: bool = False) -> Any:  # noqa: ANN401  PyYAML has no types
         scalars = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
@@ -593,10 +594,7 @@ def _yaml(path: Path, text: str) -> Contents:
 
 
 def _as_cells(value: Any, arrow: bool = False) -> Any:  # noqa: ANN401  YAML holds anything
-    """A value of YAML, a pickle or Arrow as JSON has it: objects as records, bytes as text, decimals as spelled.
-
-    arrow: whether a list of tuples is an object, as maps are, and null in an object says that a field is absent.
-    """
+    """Return a value as JSON has it; `arrow` reads lists of tuples as maps and drops null in objects."""
     if arrow and isinstance(value, list) and value and isinstance(value[0], tuple):
         value = dict(value)
     if isinstance(value, dict):
@@ -610,10 +608,9 @@ def _as_cells(value: Any, arrow: bool = False) -> Any:  # noqa: ANN401  YAML hol
 
 
 def _json(path: Path, text: str) -> Contents:
-    """One value, an object on each line (comments between them), or one value after another."""
     require_values(path, text, "cut it into parts")
     try:
-        return _of_value(path, strict_json(path, text))
+        return _of_value(path, _strict_json(path, text))
     except json.JSONDecodeError as error:
         whole = error
     rows: list[TableRow] = []
@@ -621,7 +618,7 @@ def _json(path: Path, text: str) -> Contents:
         if not row_text.strip() or row_text.lstrip().startswith("#"):
             continue
         try:
-            value, reason = strict_json(path, row_text), ""
+            value, reason = _strict_json(path, row_text), ""
         except json.JSONDecodeError as error:
             value, reason = None, error.msg
         if not isinstance(value, dict):
@@ -659,12 +656,7 @@ def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
         at = _BLANKS.match(text, end).end()  # type: ignore[union-attr]  # it always matches
 
 
-def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
-    """Parse JSON; a name twice in an object is refused: most readers keep one of the two in silence.
-
-    Raises JSONDecodeError for what is no JSON, FormatError for what is nested too deeply or written twice.
-    """
-
+def _strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = Cells(pairs)
         if len(row) < len(pairs):
@@ -685,7 +677,6 @@ def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anyth
 
 
 def _refuse_bombs(path: Path, value: object) -> None:
-    """Refuse what is nested too deeply, or grows beyond all bounds through YAML's references."""
     level, depth, nodes = [value], 0, 0
     while level:
         nodes += len(level)
@@ -719,11 +710,10 @@ _NOT_JSON = re.compile("struct|map|binary|decimal")  # types of Arrow with value
 _WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
 
 
-def parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
-    """The columns of a table and its rows in batches; at least one, which may be without rows.
+def _parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
+    """Yield columns and rows in batches, at least one; `held` checks memory for the sum of all.
 
-    held: whether all batches are kept. Raises FormatError for a damaged file, BadValue where memory may not hold its
-    values, MissingExtra without pyarrow.
+    Raises FormatError for a damaged file, BadValue if memory may not hold its values, MissingExtra without pyarrow.
     """
     arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
@@ -758,16 +748,14 @@ def parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ..
 
 
 HELD_BYTES = 1 << 24
-"""Bytes of a file that is held as a whole; a larger one is read in batches where its format allows."""
+"""Largest file that is held whole; a larger one is read in batches if its format allows."""
 _PACKED_BYTES = 1 << 22  # likewise, of a packed one
 _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """The rows of a large file in batches, each with the columns of the first.
-
-    roles: role -> column, as the user says. None for a file that is small, or holds no rows that can be cut apart.
-    Raises FormatError, also while rows are taken, as `read_contents`.
+    """Return batches of a large file's rows, None for a small file or one without rows; raises FormatError, also
+    later.
     """
     begins = read_bytes(path, 4)
     if begins.startswith(b"PAR1"):
@@ -775,7 +763,7 @@ def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | No
             return None
         return (
             Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
-            for columns, rows in parquet_rows(path)
+            for columns, rows in _parquet_rows(path)
         )
     limit = _PACKED_BYTES if path.suffix in (".gz", ".zst") else HELD_BYTES
     if path.stat().st_size <= limit or not begins.startswith(b"{"):
@@ -799,7 +787,7 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                     if not data.strip() or data.lstrip().startswith(b"#"):
                         continue
                     try:
-                        value = strict_json(path, data.decode("utf-8"))
+                        value = _strict_json(path, data.decode("utf-8"))
                     except UnicodeDecodeError as error:
                         what = f"bytes that are not UTF-8 (0x{data[error.start]:02x})"
                         raise FormatError(path, what, _UTF8, line) from None

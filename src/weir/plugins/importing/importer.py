@@ -1,4 +1,4 @@
-"""weir.import_files: files of other tools in, a collection in Weir's own layout out."""
+"""Import files of other tools into a collection in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ from weir.files.runs import refuse_swapped
 from weir.files.text_files import Watch, unwatched
 from weir.files.write import write_qrels, write_run
 from weir.plugins.importing.cells import Cells, each_record, left_out
-from weir.plugins.importing.contents import BEYOND, Contents, check_roles, read_contents, row_batches
+from weir.plugins.importing.contents import (
+    BEYOND,
+    Contents,
+    check_roles,
+    parse_columns,
+    read_contents,
+    row_batches,
+)
 from weir.plugins.importing.items import (
     ByWords,
     Choices,
@@ -60,38 +67,36 @@ _PROGRESS_ROWS = 100_000  # documents between two reports of progress
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to import.
-
-    columns: role -> column; kind: its reader, "" to recognise it; split: of its judgments.
-    """
+    """A file to import, with the user's choices on how to read it."""
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)
+    """Role -> column."""
     kind: str = ""
+    """The name of its reader; "" to recognise it."""
     split: str = ""
+    """The split of its judgments; "" to take it from the file's name."""
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Files to import together.
-
-    corpus: a collection or a file of documents beside them; keep_corpus: whether its documents are written too, or
-    only serve to resolve judgments by words or texts; about: the keys of collection.toml.
-    """
+    """Files that are imported together into one new collection."""
 
     files: tuple[InputFile, ...]
     corpus: Path | None = None
+    """A collection, or a file of documents, that judgments refer to."""
     choices: Choices = field(default_factory=Choices)
     keep_corpus: bool = True
+    """Write its documents too; False only resolves judgments by words or texts with them."""
     about: Mapping[str, str] = field(default_factory=dict)
+    """Entries of collection.toml."""
 
 
-def read_file(
+def _read_file(
     file: InputFile, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> ImportedFile | WeirError:
-    """The items of a file, its documents in the spill; or why the file is refused, the spill as before.
-
-    Raises no WeirError but returns it, so that the other files can be read.
+    """Read a file's items, its documents into the spill. An error is returned, not raised, and leaves the spill as
+    it was.
     """
     path, counts = file.path, FileCounts()
     try:
@@ -143,10 +148,6 @@ def read_file(
 def _accounted(
     chosen: Reader, parts: Iterable[Contents], choices: Choices, counts: FileCounts
 ) -> Iterator[Item]:
-    """The items of all parts of a file, what nothing took of them counted; the first part settles the roles of columns.
-
-    A row with more cells than columns is refused, as nobody knows where the mark too many stands.
-    """
     roles: dict[str, str] = {}
     for number, part in enumerate(parts):
         whole = part if not number else replace(part, roles={**roles, **part.roles})
@@ -179,7 +180,7 @@ def _accounted(
 def spill_documents(
     items: Iterable[Item], name: str, counts: FileCounts, spill: DocumentSpill, watch: Watch
 ) -> Iterator[Item]:
-    """The items but for documents with an identifier, which go into the spill; name: of the file, for the watch."""
+    """Put documents with an identifier into the spill and yield the other items."""
     count = 0
     for item in items:
         if not isinstance(item, Document) or not item.key.id:
@@ -191,8 +192,7 @@ def spill_documents(
             watch(f"{name}: {count:,} documents", 0, 1)
 
 
-def spill_corpus(path: Path, spill: DocumentSpill, watch: Watch = unwatched) -> None:
-    """Put the documents of a collection, or of one file of them, into the spill; raises FormatError."""
+def _spill_corpus(path: Path, spill: DocumentSpill, watch: Watch = unwatched) -> None:
     is_file = path.is_file() and path.suffix not in (".toml", ".zip")
     part = CollectionPart(path) if is_file else find_layout(path).need_documents()
     count = 0
@@ -207,7 +207,6 @@ def spill_corpus(path: Path, spill: DocumentSpill, watch: Watch = unwatched) -> 
 
 
 def _fields_left(cells: Mapping[str, int]) -> Iterator[str]:
-    """What is said of the fields that are not imported."""
     if cells:
         some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:12])
         yield f"columns not imported: {some}{' ...' if len(cells) > 12 else ''}"
@@ -221,8 +220,7 @@ _OWN_FILES = {"queries.jsonl", "corpus.jsonl", "qrels", "clicks", "runs", ABOUT,
 CLICK_COLUMNS = ("query-id", "corpus-id", "share", "low", "high", "clicks", "impressions", "expected")
 
 
-def check_replaceable(folder: Path) -> None:
-    """Raise BadValue for a folder that holds anything that weir data import did not write: it would be replaced."""
+def _check_replaceable(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -234,7 +232,6 @@ def check_replaceable(folder: Path) -> None:
 
 
 def _write_folder(folder: Path, collection: Merged, documents: bool, about: Mapping[str, str]) -> list[str]:
-    """Write a collection into a new folder; the names of its files, sorted."""
     if collection.queries:
         rows = []
         for name, text in collection.queries.items():
@@ -244,7 +241,7 @@ def _write_folder(folder: Path, collection: Merged, documents: bool, about: Mapp
             rows.append({"_id": name, "text": text, **({"metadata": metadata} if metadata else {})})
         _write_lines(folder / "queries.jsonl", map(json.dumps, rows))
     if documents and collection.documents:
-        _write_lines(folder / "corpus.jsonl", collection.documents.lines())
+        _write_lines(folder / "corpus.jsonl", collection.documents.corpus_lines())
     for split, judgments in collection.qrels.items():
         (folder / "qrels").mkdir(exist_ok=True)
         qrels = Qrels.of(judgments)
@@ -281,19 +278,19 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The outcome of an import.
-
-    folder: of the collection; whole: counts of the collection, its notes and its files; files: a record for each
-    file given, in order; refused: the one-line reason of each file that was not read.
-    """
+    """The new collection that an import wrote, and counts for each file."""
 
     folder: Path
+    """The new collection."""
     whole: Mapping[str, Any]
+    """Counts of the collection, its notes and its files."""
     files: tuple[Mapping[str, Any], ...]
+    """One record for each given file, in order."""
     refused: tuple[str, ...]
+    """One line for each file that was refused."""
 
     def lines(self) -> list[str]:
-        """The report in a few lines, as `weir data import` prints it."""
+        """Return the lines that `weir data import` prints."""
         whole = self.whole
         counts = [
             (whole["queries"], "queries", ""),
@@ -311,33 +308,38 @@ class ImportReport:
 def import_files(
     paths: str | Path | Iterable[str | Path],
     out: str | Path,
-    columns: Mapping[str, str] | None = None,
+    columns: str | Mapping[str, str] | None = None,
     as_kind: str | Mapping[str, str] = "",
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportReport:
-    """Read files of other tools and golden sets of any shape, and write the collection that they hold together.
+    """Read files of other tools, and golden sets of any shape, and write the collection that they hold together.
 
-    columns: role -> column, such as {"query": "q", "doc": "url", "grade": "ctr"}, a column by name or by number from
-    1; as_kind: what the files are, one reader's name for all or {file name: reader}; corpus: a collection whose
-    documents resolve judgments by words or texts, and are written too; choices: see `Choices`.
-    The folder holds queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as
-    the files hold them; it appears whole or not at all. A refused file is left out, and the report says why. Raises
-    BadValue or FormatError where no file can be read, or one cannot and choices are strict, where the files together
-    leave something open, and for a folder that holds something else.
+    It has queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, if the files hold
+    these, and appears whole or not at all. The report names refused files, which are left out.
+    columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade": "ctr"}, or
+        "query=q,doc=url,grade=ctr".
+    as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
+    corpus: a collection whose documents resolve judgments by words or texts, and are written too.
+    choices: decisions for cases that files leave open, see `Choices`.
+    Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if files leave
+    something open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
 
 def request_for(
     paths: str | Path | Iterable[str | Path],
-    columns: Mapping[str, str] | None = None,
+    columns: str | Mapping[str, str] | None = None,
     as_kind: str | Mapping[str, str] = "",
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportRequest:
-    """The request of `import_files`; raises UnknownName or BadValue for unknown roles, readers and files."""
-    roles = dict(columns or {})
+    """Return the request of `import_files`; raises UnknownName or BadValue.
+
+    corpus: a collection whose documents resolve judgments by words; written too.
+    """
+    roles = parse_columns(columns) if isinstance(columns, str) else dict(columns or {})
     check_roles(roles)
     listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
     for path in listed:
@@ -349,7 +351,7 @@ def request_for(
         kinds = {path: as_kind.get(str(path), as_kind.get(path.name, as_kind.get("", ""))) for path in listed}
         names = {str(path) for path in listed} | {path.name for path in listed} | {""}
         if unknown := sorted(set(as_kind) - names):
-            raise BadValue(f"--as names '{unknown[0]}', which is not among the files")
+            raise BadValue(f"`as_kind` names '{unknown[0]}', which is not among the files")
     for kind in filter(None, kinds.values()):
         READERS.get(kind)
     files = tuple(InputFile(path, roles, kinds[path]) for path in listed)
@@ -357,7 +359,6 @@ def request_for(
 
 
 def _no_file(folder: Path) -> str:
-    """What to give in place of a folder."""
     if any((folder / name).exists() for name in ("grid.json", "stage.json")):
         return f"{folder} is a folder of results, which need no import: weir results, weir compare and others read them"
     try:
@@ -370,20 +371,20 @@ def _no_file(folder: Path) -> str:
 
 
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
-    """Read the files of a request and write the collection into a folder, which is replaced; see `import_files`.
+    """Import the files of a request into a folder, which is replaced; `watch` gets (text, done, total).
 
-    watch: called with (what is read, how much of it, of how much). Raises as `import_files`.
+    Raises BadValue, FormatError and StoreError as `import_files`.
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
-    check_replaceable(folder)
+    _check_replaceable(folder)
     with document_spill() as spill:
         if request.corpus is not None and request.keep_corpus:
-            spill_corpus(request.corpus, spill, watch)
+            _spill_corpus(request.corpus, spill, watch)
         files: list[ImportedFile] = []
         errors: dict[str, WeirError] = {}
         for file in request.files:
-            outcome = read_file(file, spill, request.choices, watch)
+            outcome = _read_file(file, spill, request.choices, watch)
             if isinstance(outcome, ImportedFile):
                 files.append(outcome)
             else:
@@ -397,7 +398,7 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
         ]
         if missing and files and not errors:
             raise BadValue(
-                f"--columns {missing[0]}: no file has such a column, or its kind has no use for it"
+                f"`columns`: {missing[0]}: no file has such a column, or its kind has no use for it"
             )
         if errors and (not files or request.choices.strict):
             name, error = next(iter(errors.items()))
@@ -408,7 +409,7 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
             )
         own_documents = bool(spill) or request.corpus is None or request.keep_corpus
         if not own_documents and request.corpus is not None and any(map(_needs_documents, files)):
-            spill_corpus(request.corpus, spill, watch)
+            _spill_corpus(request.corpus, spill, watch)
         names = [str(file.path) for file in request.files]
         return write_collection(
             files, folder, spill, request.choices, names, errors, own_documents, request.about
@@ -416,7 +417,6 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
 
 
 def _needs_documents(file: ImportedFile) -> bool:
-    """Whether a file names documents by words that they hold, or by their texts."""
     for item in file.items:
         docs = (item.doc,) if isinstance(item, Judgment) else item.docs if isinstance(item, Ranking) else ()
         if isinstance(item, ByWords) or any(not doc.id for doc in docs):
@@ -434,11 +434,13 @@ def write_collection(
     documents: bool = True,
     about: Mapping[str, str] | None = None,
 ) -> ImportReport:
-    """Join files and write the collection.
+    """Merge files, write the collection and return the report.
 
-    names: of all files, in order; errors: of those that were refused; documents: whether documents are written; about:
-    the keys of collection.toml. Raises BadValue where nothing is left to write, or where the files together leave
-    something open, StoreError when the disk refuses.
+    names: all given files, in order.
+    errors: errors of refused files.
+    documents: write documents too.
+    about: entries of collection.toml.
+    Raises BadValue if nothing is left to write or something is left open, StoreError if the disk refuses.
     """
     collection = merge_files(files, spill, choices)
     for file in files:
@@ -505,7 +507,6 @@ def _file_line(record: Mapping[str, Any]) -> str:
 
 
 def _counted(count: int, name: str) -> str:
-    """A count of things, which are named in the plural: 1 query, 2 queries, 3 repeated judgments."""
     if count == 1:
         singular = {
             "queries": "query",

@@ -1,4 +1,4 @@
-"""Items that readers find in a file, the vocabulary in which readers are written, and the choices of the user."""
+"""Items that readers find in a file, helpers for writing readers, and the user's choices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weir.plugins.importing.cells import (
     is_identifier,
     number,
     one_of,
-    plain,
+    plain_text,
 )
 from weir.plugins.importing.click_models import ClickShare, parse_click_model
 from weir.plugins.importing.contents import TableRow
@@ -30,7 +30,7 @@ from weir.plugins.importing.contents import TableRow
 
 @dataclass(frozen=True)
 class ItemKey:
-    """How a file names a query or a document: by identifier, by text, or by both; never by neither."""
+    """A query or document by identifier, text, or both."""
 
     id: str = ""
     text: str = ""
@@ -38,17 +38,19 @@ class ItemKey:
 
 @dataclass(frozen=True)
 class FoundQuery:
-    """A query; metadata: its other fields; unanswerable: the file says that nothing answers it."""
+    """A query read from an imported file."""
 
     key: ItemKey
     where: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """All other fields."""
     unanswerable: bool = False
+    """True if the file says that no document answers it."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document; the key's text is its text."""
+    """A document read from an imported file; its text is in the key."""
 
     key: ItemKey
     where: str
@@ -58,60 +60,57 @@ class Document:
 
 @dataclass(frozen=True)
 class Judgment:
-    """A grade of one document for one query, as the file writes it.
-
-    split: the qrels file it belongs to; origin: where it comes from, "" where the file does not say; clicks: what the
-    grade was made of, where a model of clicks made it.
-    """
+    """A grade of a document for a query, as the file has it."""
 
     query: ItemKey
     doc: ItemKey
     grade: object
     where: str
     split: str = "test"
+    """The qrels file that it goes to."""
     origin: str = ""
+    """The source of the judgment; "" if the file does not say."""
     clicks: ClickShare | None = None
+    """Clicks that the grade was made of; None for other grades."""
 
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment of every document whose field holds the words.
-
-    how: "all" or "any" of them where the format says so, else "": asked. within: "text", "title" or "id" of a document.
-    field: what the file calls them. tokens: whether they are matched as whole tokens of the text alone, as DPR does, or
-    as characters.
-    """
+    """A judgment of all documents that contain certain words, resolved when the corpus is known."""
 
     query: ItemKey
     words: tuple[str, ...]
     field: str
+    """The file's name for the words."""
     where: str
     how: str = ""
+    """"all" or "any" of the words must match; "" if the user has to say."""
     within: str = "text"
+    """The part of a document that is searched: "text", "title" or "id"."""
     grade: object = 1
     tokens: bool = False
+    """Match whole tokens of the text alone, as DPR does, not characters."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a system returned for one query.
-
-    scores: one for each document, or () where the file has none; ordered: the order of docs is the ranking, whatever
-    the scores say; else the scores are; ranks: those that the file gives its documents, or ().
-    """
+    """A system's ranking for one query, read from an imported file."""
 
     query: ItemKey
     docs: tuple[ItemKey, ...]
     where: str
     scores: tuple[float, ...] = ()
+    """One for each document, or ()."""
     run: str = ""
     ordered: bool = True
+    """True if the order of `docs` is the ranking, whatever the scores; else scores are."""
     ranks: tuple[float, ...] = ()
+    """One for each document, or ()."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A row that was left out, and why."""
+    """A row that was left out, and the reason."""
 
     where: str
     reason: str
@@ -126,7 +125,7 @@ class FileRemark:
 
 @dataclass(frozen=True)
 class Used:
-    """Which field of the file was taken for what."""
+    """The field of an imported file that was read as query, document, grade or another role."""
 
     role: str
     field: str
@@ -134,10 +133,11 @@ class Used:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A field that is not imported, and in how many records it has a value."""
+    """A field of an imported file that nothing of the collection keeps."""
 
     field: str
     count: int
+    """Number of records with a value."""
 
 
 Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | FileRemark | Used | LeftOut
@@ -147,42 +147,42 @@ Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused
 # The vocabulary of readers: paths in a file's value, keys of queries and documents, a query with its documents.
 
 
-def at(value: object, *path: str) -> Any:  # noqa: ANN401  JSON holds anything
-    """The value at a path of names; None where there is none."""
+def value_at(value: object, *path: str) -> Any:  # noqa: ANN401  JSON holds anything
+    """Return the value at a path, or None."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def table_at(value: object, *path: str) -> dict[str, Any]:
-    """The object at a path; {} where there is none."""
-    table = at(value, *path)
+    """Return the object at a path, or {}."""
+    table = value_at(value, *path)
     return table if isinstance(table, dict) else {}
 
 
 def objects(value: object, *path: str) -> list[dict[str, Any]]:
-    """The objects in the list at a path; [] where there is none."""
-    members = at(value, *path)
+    """Return the objects in the list at a path, or []."""
+    members = value_at(value, *path)
     return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
-    """The text under the first of these names that has one; "" where none has."""
-    return next((text for name in names if (text := plain(fields.get(name)))), "")
+    """Return the text of the first of these fields that has one, or ""."""
+    return next((text for name in names if (text := plain_text(fields.get(name)))), "")
 
 
 def id_key(value: object) -> ItemKey:
-    """The key of a query or document known by its identifier."""
+    """Return the key of a query or document that a file names by its identifier."""
     return ItemKey(identifier(value))
 
 
 def text_key(value: object) -> ItemKey:
-    """The key of a query or document known by its text."""
-    return ItemKey(text=plain(value))
+    """Return the key of a query or document that a file names by its text."""
+    return ItemKey(text=plain_text(value))
 
 
 def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
-    """The items of a row, or its refusal where reading it raises ValueError: a row is read whole or left out."""
+    """Return the items of a row, or only its refusal if reading raises ValueError."""
     try:
         return list(read(row))
     except ValueError as error:
@@ -199,10 +199,12 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """A query with its documents that have a text, its judgments and its ranking; or its refusal.
+    """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without name.
 
-    missing: the reason of the refusal where the query has neither identifier nor text; grades: judged documents with
-    their grades; docs: the ranking, None for none; scores: see `ranking`.
+    missing: reason of the refusal.
+    grades: judged documents and grades.
+    docs: the ranking, None for none.
+    scores: see `ranking`.
     """
     if query == ItemKey():
         yield Refused(where, missing)
@@ -215,10 +217,10 @@ def query_items(
     for doc, grade in judged:
         yield Judgment(query, doc, grade, where)
     if docs is not None:
-        yield ranking(query, docs, where, scores, run)
+        yield ranking_item(query, docs, where, scores, run)
 
 
-def ranking(
+def ranking_item(
     query: ItemKey,
     docs: Sequence[ItemKey],
     where: str,
@@ -226,7 +228,7 @@ def ranking(
     run: str = "",
     ranks: tuple[float, ...] = (),
 ) -> Ranking:
-    """The documents in their order, with their scores where each document has one."""
+    """Return a ranking in the order of `docs`; scores are dropped unless all have one."""
     numbers = tuple(score for score in scores if score is not None)
     whole = numbers if len(numbers) == len(docs) else ()
     return Ranking(query, tuple(docs), where, whole, run, ranks=ranks)
@@ -234,41 +236,41 @@ def ranking(
 
 @dataclass(frozen=True)
 class Member:
-    """A document of a list; grade, score: beside it, as the file has them; a grade that is blank is ""."""
+    """A document in a list, with grade and score."""
 
     key: ItemKey
     title: str = ""
     grade: object = None
+    """None if there is no grade, "" if it is blank."""
     score: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def number(self) -> float | None:
-        """The number beside the document: its score, else its grade; None where there is none."""
+        """The score, else the grade, as a number or None."""
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """The grade beside a relevant document, or its score where that is a whole number; 1 where there is neither.
-
-        Raises ValueError for a score with a fraction, which is one of retrieval.
+        """Return the grade of a relevant document, else its whole score, else 1; raises ValueError for a fractional
+        score.
         """
         if self.grade is not None:
             return grade_value(self.grade)
         if self.score is not None and not self.score.is_integer():
             raise ValueError(
                 f"the score {self.score:g} beside a relevant document is no grade; for what was retrieved say "
-                "--columns retrieved=NAME, for a grade --columns grade=NAME"
+                "`columns='retrieved=NAME'`, for a grade `columns='grade=NAME'`"
             )
         return 1 if self.score is None else self.score
 
     def document(self, where: str) -> Iterator[Document]:
-        """The document, where its text is there."""
+        """Yield the document if it has a text."""
         if self.key.text:
             yield Document(self.key, where, self.title, self.metadata)
 
 
 def names_document(one: object) -> bool:
-    """Whether a member of a list is a document, if perhaps one whose identifier is asked for."""
+    """Return True if a member of a list is a document, or has fields of one that are ambiguous."""
     try:
         return member_of(one, {}) is not None
     except BadValue:
@@ -276,27 +278,28 @@ def names_document(one: object) -> bool:
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """The document that a member of a list is: an identifier, [identifier, number] or an object; None for others.
+    """Return the document of a member, an identifier, [identifier, number] or object, else None.
 
-    roles: role -> field, as the user says. Of fields that may be text or identifier, one with blanks is the text where
-    another can be the identifier. Raises BadValue where two could be the identifier.
+    A field that could be text or identifier is the text if it has blanks and another is the identifier.
+    roles: role -> field, as the user chose.
+    Raises BadValue if two fields could be the identifier.
     """
     if isinstance(one, list):
-        pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain(one[0])
+        pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
         return Member(ItemKey(identifier(one[0])), score=number(one[1])) if pair else None
     if not isinstance(one, Cells):
         name = identifier(one)
         return Member(ItemKey(name)) if name else None
-    given = [name for name, value in one.items() if plain(value)]
+    given = [name for name, value in one.items() if plain_text(value)]
     ids = [roles["doc"]] if roles.get("doc") in given else usual(given, "doc", "id")
     texts = of_role([name for name in given if name not in ids], "text")
     text = one_of("text", texts) if len(texts) > 1 else next(iter(texts), "")
     if len(ids) > 1:
-        texts = [n for n in usual(ids, "text") if not is_identifier(plain(dict.get(one, n)))]
+        texts = [n for n in usual(ids, "text") if not is_identifier(plain_text(dict.get(one, n)))]
         if len(texts) == 1 and not text:
             text = texts[0]
         ids = [name for name in ids if name not in texts]
-    if len({plain(dict.get(one, name)) for name in ids}) > 1:
+    if len({plain_text(dict.get(one, name)) for name in ids}) > 1:
         one_of("doc", ids)
     if not text and not ids:
         return None
@@ -307,10 +310,10 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     score = roles.get("score") if roles.get("score") in one else next(iter(of_role(given, "score")), "")
     grade = "" if grade == score else grade
     one.take(*ids)
-    key = ItemKey(identifier(one[ids[0]]) if ids else "", plain(one[text]) if text else "")
+    key = ItemKey(identifier(one[ids[0]]) if ids else "", plain_text(one[text]) if text else "")
     return Member(
         key,
-        plain(one[title]) if title else "",
+        plain_text(one[title]) if title else "",
         ("" if one.get(grade) is None else one[grade]) if grade in one else None,
         number(one[score]) if score else None,
         one.rest() if text else {},
@@ -333,26 +336,26 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user decides where files leave it open; "" stands for "ask", by an error of one line.
-
-    grades: "round" (half up), "scale=N" (times N, then rounded) or "threshold=X" (1 from X on, else 0); "" keeps them
-    as they are, fractions included; judges: "max", "min", "mean" or "majority" (the higher of equal ones) for a pair
-    with several grades, which is left out otherwise; words: "all" or "any" of several words that make a document
-    relevant; strict: write nothing where a file is refused; clicks: the model that makes grades of clicks, see
-    `parse_click_model`; "" takes "coec" where a log has positions and "ctr" where it has none; impressions: of a pair,
-    from which it is judged by clicks; allow_disjoint: write also what cannot belong together; allow_loss: write also
-    what is left of a file of which more than a tenth of the rows are refused. Raises BadValue or UnknownName for
-    anything else.
-    """
+    """The user's decisions for cases that files leave open; "" asks by an error. Raises BadValue or UnknownName."""
 
     grades: str = ""
+    """Make grades whole: round (half up), scale=N (times N, then rounded) or threshold=X (1 from X on, else 0);
+    otherwise they are kept as they are.
+    """
     judges: str = ""
+    """The grade of a pair that has several (of a majority the highest of tied ones); otherwise it is refused."""
     words: str = ""
+    """How many of several words a relevant document holds."""
     strict: bool = False
+    """Write nothing if any file is refused."""
     clicks: str = ""
+    """The model that makes grades of clicks; by default coec, or ctr without positions."""
     impressions: int = LEAST_IMPRESSIONS
+    """How often a document must have been shown for a query to be judged by clicks."""
     allow_disjoint: bool = False
+    """Write what has nothing in common: runs, judgments, queries, documents."""
     allow_loss: bool = False
+    """Write what is left of a file of which more than a tenth of the rows are refused."""
 
     def __post_init__(self) -> None:
         _regraded(self.grades)
@@ -367,7 +370,6 @@ class Choices:
 
 
 def _regraded(grades: str) -> Callable[[float], float]:
-    """What the choice does to a grade."""
     name, _, written = grades.partition("=")
     value = number(written)
     if name == "scale" and value is not None and value > 0:
@@ -377,22 +379,22 @@ def _regraded(grades: str) -> Callable[[float], float]:
     if grades == "round":
         return lambda grade: math.floor(grade + 0.5)
     if grades:
-        raise BadValue(f"--grades: found '{grades}'; expected round, scale=N or threshold=X")
+        raise BadValue(f"`grades`: found '{grades}'; expected round, scale=N or threshold=X")
     return lambda grade: grade
 
 
 def agreed(grades: Sequence[float], choices: Choices) -> float | None:
-    """The one grade of a pair; None where judges disagree and nothing was chosen."""
+    """Return the one grade of a pair, None if judges disagree without a choice."""
     if len(set(grades)) == 1:
         return grades[0]
     return _JUDGES[choices.judges](grades) if choices.judges else None
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """What the choice makes of a grade, an int where it is whole; raises BadValue beyond what judgments hold."""
+    """Apply the choice to a grade; raises BadValue beyond the range of judgments."""
     regraded = _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(
-            f"{where}: the grade {shown_number(regraded)} is beyond ±{LARGEST}; say --grades scale=N"
+            f"{where}: the grade {shown_number(regraded)} is beyond ±{LARGEST}; say `grades='scale=N'`"
         )
     return grade_of(regraded, where)

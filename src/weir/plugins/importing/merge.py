@@ -1,4 +1,4 @@
-"""Files of items merged into one collection."""
+"""Merge the items of several files into one collection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import pairwise
 from operator import add
@@ -47,20 +47,22 @@ from weir.settings import IDENTIFIER_BYTES
 
 
 LARGEST_SEARCH = 10**12
-"""Characters looked at in all, words times texts: some ten minutes."""
+"""Most characters searched, words times texts: some ten minutes."""
 
 
 @dataclass
 class MatchCounts:
-    """The judgments by words of an import: how many there are and by tokens, how many found documents, and which."""
+    """How many judgments by words matched documents, and how many documents they found."""
 
     judgments: int = 0
     by_tokens: int = 0
     matched: int = 0
+    """Judgments that found documents."""
     documents: set[str] = field(default_factory=set)
+    """Documents found."""
 
     def sentence(self) -> str:
-        """What was matched, and how."""
+        """Return a sentence for the user that states these counts."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -71,37 +73,40 @@ class MatchCounts:
 
 
 class Matcher:
-    """Looks words up in documents.
+    """Searches words in documents, as characters without case and runs of white space, or as whole tokens.
 
-    As characters, case and runs of white space do not count. As tokens, the words are a run of whole tokens of the
-    text, title aside: letters, digits and marks in a row or any other character alone, after NFD and in lower case
-    (Karpukhin et al. 2020, whose code takes the answers of DPR's topics so). documents: id -> (title, text); how: "all"
-    or "any" of several words, "" where the user did not say.
+    A token is a run of letters, digits and marks, or any other character, of the text after NFD in lower case.
+    documents: id -> (title, text).
+    how: "all" or "any" of several words, "" if the user did not say.
     """
+
+    # Tokens as in Karpukhin et al. 2020, whose code matches the answers of DPR's topics so.
 
     def __init__(self, documents: Mapping[str, tuple[str, str]], how: str) -> None:
         self._documents, self._how = documents, how
         self._folded: dict[tuple[str, bool], list[tuple[str, str]]] = {}
 
     def refuse_endless(self, items: Iterable[Item]) -> None:
-        """Raise BadValue for more words and texts than can be looked through."""
+        """Raise BadValue if words times characters of documents would take hours to search."""
         words = sum(len(item.words) for item in items if isinstance(item, ByWords))
         characters = sum(len(title) + len(text) for title, text in self._documents.values())
         if words * characters > LARGEST_SEARCH:
             raise BadValue(
                 f"looking for {words:,} words in {characters:,} characters of documents takes hours; give fewer "
-                "queries at a time, or a smaller --corpus"
+                "queries at a time, or a smaller `corpus`"
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """The identifiers of documents that hold the words; raises ValueError, with the reason, where that is open."""
+        """Return the documents that hold the words; raises ValueError without either, or if it is open how several
+        match.
+        """
         if not self._documents:
             raise ValueError(
-                f"judged by words ({by.field}), which needs documents: give them, or --corpus FOLDER"
+                f"judged by words ({by.field}), which needs documents: give them, or `corpus=FOLDER`"
             )
         how = by.how or self._how
         if len(by.words) > 1 and not how:
-            raise ValueError(f"{len(by.words)} words in '{by.field}': add --words all or --words any")
+            raise ValueError(f"{len(by.words)} words in '{by.field}': add `words='all'` or `words='any'`")
         fold = _tokens if by.tokens else _characters
         words = [folded for word in by.words if (folded := fold(word)).strip()]
         if not words:
@@ -122,7 +127,6 @@ def _characters(text: str) -> str:
 
 
 def _tokens(text: str) -> str:
-    """The tokens with a blank before and behind each, so that a run of them is a part of the text."""
     tokens = (
         token
         for token in _token_pattern().findall(unicodedata.normalize("NFD", text))
@@ -133,7 +137,6 @@ def _tokens(text: str) -> str:
 
 @cache
 def _token_pattern() -> re.Pattern[str]:
-    """Letters, digits and marks in a row, or one other character; `\\w` alone has no marks."""
     marks = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == "M"]
     return re.compile(rf"(?:[^\W_]|[{''.join(marks)}])+|\S")
 
@@ -150,10 +153,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """Documents by identifier, (title, text) of each, in the order of their arrival.
-
-    They lie in a temporary database that ends with the process. Raises StoreError where the disk refuses.
-    """
+    """Documents in order of arrival, id -> (title, text), in a temporary database; raises StoreError."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -179,11 +179,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document under its identifier.
-
-        "same" where one of this identifier and text is there already, "other" where it has another text; both change
-        nothing.
-        """
+        """Add a document unless its identifier is there; say if that one has the same text."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -195,22 +191,22 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def ids_of(self, text: str) -> set[str]:
-        """The identifiers of the documents that have this text."""
+        """Return the identifiers of all documents with exactly this text."""
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
         select = "select id from documents where hash = ? and text = ?"
         return {_text(name) for (name,) in self._database.execute(select, (hash(text), _bytes(text)))}
 
-    def lines(self) -> Iterator[str]:
-        """The documents as lines of corpus.jsonl."""
+    def corpus_lines(self) -> Iterator[str]:
+        """Yield the documents as lines of corpus.jsonl."""
         for name, title, text, metadata in self._rows("id, title, text, metadata"):
             line = json.dumps({"_id": _text(name), "title": _text(title), "text": _text(text)})
             yield f'{line[:-1]}, "metadata": {metadata.decode()}}}' if metadata else line
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Undo what was added in the block where it ends in an error."""
+        """Undo the block's additions if it raises."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -234,7 +230,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
 
 @contextmanager
 def document_spill() -> Iterator[DocumentSpill]:
-    """An empty spill; raises StoreError where the disk refuses while it is filled or read."""
+    """Yield an empty spill for the block; raises StoreError if the disk refuses."""
     database = sqlite3.connect(
         "", isolation_level=None
     )  # no name: a file that nobody sees and that goes by itself
@@ -263,9 +259,11 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without one gets that of the same text elsewhere, or a new one.
+    """Identifiers of queries or documents; a text without one gets that of the same text, or a new one.
 
-    keys: their names in all files, and where; spill: documents that have identifiers.
+    keys: (key, place) of all files.
+    spill: documents that have identifiers.
+    Raises BadValue for two texts of one query.
     """
 
     def __init__(
@@ -290,14 +288,15 @@ class Identifiers:
                 other = f"'{key.text[:60]}' in {place}"
                 raise BadValue(
                     f"query '{key.id[:60]}' is '{text[:60]}' in {self._place[key.id]} and {other}; "
-                    "go by the text alone (leave out query_id), or import different query sets into different folders"
+                    "if one of them is an identifier, name its column query_id (`columns`); else go by the text alone "
+                    "(leave out query_id), or import different query sets into different folders"
                 )
             self._text[key.id] = text or key.text
             self._place.setdefault(key.id, place)
             self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
-        """The identifier of a query or document; raises ValueError, with the reason, where there is none."""
+        """Return an identifier; raises ValueError for an empty key, an ambiguous text or a long identifier."""
         if key == ItemKey():
             raise ValueError(f"no {self._what}")
         text, name = key.text, key.id
@@ -322,7 +321,6 @@ class Identifiers:
         return name
 
     def notes(self) -> list[str]:
-        """What was done for want of identifiers."""
         several = "queries" if self._what == "query" else "documents"
         sentences = []
         if self._made:
@@ -337,7 +335,7 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """An identifier made from a text: its first words and a hash of the whole, the same wherever the text is."""
+    """Return an identifier from a hash of the text, after its first words if `what` is "query", else after "text-"."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -350,27 +348,28 @@ def made_id(text: str, what: str) -> str:
 
 _JOINED = {"candidates", "excluded"}  # metadata that several files may list
 LARGEST_LOSS = 0.1
-"""The share of a file's rows that may be refused where the user did not allow more."""
+"""Largest share of a file's rows that may be refused without the user's consent."""
 _REPORTED = 100  # refused rows of a file that are reported one by one
 
 
 @dataclass
 class FileCounts:
-    """What became of a file's items.
-
-    rows: of the file; refused: the first rows, with the reasons; left_out: how many in all; places: where they stand;
-    cells_left: in how many records a field that is not imported has a value.
-    """
+    """How many items of each kind one file gave, and the rows refused."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
+    """The first refused rows."""
     left_out: int = 0
+    """Number of all refused rows."""
     rows: int = 0
+    """Rows of the file."""
     places: set[str] = field(default_factory=set)
+    """Places of rows lost to the collection."""
     cells_left: Counter[str] = field(default_factory=Counter)
+    """Field -> records with a value that is not imported."""
 
-    def refuse(self, where: str, reason: str, lost: bool = True) -> None:
-        """Leave out a row; lost: whether it is lost to the collection, and not only without an effect on it."""
+    def count_refused(self, where: str, reason: str, lost: bool = True) -> None:
+        """Count a refused row; lost=False if the collection is the same without it."""
         self.left_out += 1
         if lost:
             self.places.add(where)
@@ -380,37 +379,37 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """The items of a file.
-
-    name: as the user gave it; stem: the name of its runs; items: but for documents with an identifier, which go into
-    the spill as they are read; counts: what became of those; record: the file's part of the report; split: of its
-    judgments that name no other.
-    """
+    """Items of a file; its documents with an identifier are in the `DocumentSpill`."""
 
     name: str
+    """The path as the user gave it."""
     stem: str
+    """The name of its runs."""
     items: tuple[Item, ...]
     counts: FileCounts
+    """Counts of the documents in the spill, and of merging."""
     record: Mapping[str, Any]
+    """The file's part of the report."""
     split: str = "test"
+    """The split of judgments that name none."""
 
     def refused(self) -> list[Refused]:
-        """The rows that were refused while the file was read, and the first of those that were while it was joined."""
+        """Return the rows refused in reading, and the first refused in merging."""
         return [item for item in self.items if isinstance(item, Refused)] + self.counts.refused
 
     def refuse_silence(self) -> None:
-        """Raise BadValue where every document of the file is empty."""
+        """Raise BadValue if the file has documents and none has a text or title."""
         empty = self.counts.counts["documents without text and title"]
         if empty and empty == self.counts.counts["documents"]:
             columns = self.record["columns"]
             used = ", ".join(f"{role}={column}" for role, column in columns.items()) or "no field"
             raise BadValue(
-                f"{self.name}: none of its {empty:,} documents has a text; say which field holds it, as in --as corpus "
-                f"--columns doc=NAME,text=NAME (used: {used})"
+                f"{self.name}: none of its {empty:,} documents has a text; say which field holds it, as in "
+                f"`as_kind='corpus'` and `columns='doc=NAME,text=NAME'` (used: {used})"
             )
 
     def refuse_loss(self) -> None:
-        """Raise BadValue where more than a tenth of the file's rows are refused."""
+        """Raise BadValue if more than a tenth of the rows are refused."""
         kept = (FoundQuery, Judgment, ByWords, Ranking)
         lost = {item.where for item in self.items if isinstance(item, Refused)} | self.counts.places
         places = {item.where for item in self.items if isinstance(item, kept)} | lost
@@ -420,35 +419,39 @@ class ImportedFile:
             first = self.refused()[0]
             raise BadValue(
                 f"{self.name}: {len(lost):,} of {total:,} rows cannot be imported, the first: {first.where}: "
-                f"{first.reason}; nothing is written: mend them, or add --allow-loss (Choices(allow_loss=True))"
+                f"{first.reason}; nothing is written: mend them, or add `allow_loss=True`"
             )
 
 
 @dataclass
 class Merged:
-    """A collection as it will be written.
-
-    documents: id -> (title, text); queries: id -> text; metadata: id -> fields; qrels: split -> query -> document ->
-    grade; origins: split -> (query, document) -> where the judgment comes from, if files say it; clicks: likewise, the
-    clicks behind the grade; runs: name -> query -> document -> score; notes: sentences about the whole.
-    """
+    """A collection merged from imported files, ready to be written."""
 
     documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)
+    """id -> text."""
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Query id -> fields."""
     qrels: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    """split -> query -> document -> grade."""
     origins: dict[str, dict[tuple[str, str], str]] = field(default_factory=dict)
+    """split -> (query, document) -> source of the judgment, if a file names it."""
     clicks: dict[str, dict[tuple[str, str], ClickShare]] = field(default_factory=dict)
+    """split -> (query, document) -> the clicks that the grade was made of."""
     runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    """name -> query -> document -> score."""
     notes: list[str] = field(default_factory=list)
+    """Sentences about the collection."""
     unanswerable: set[str] = field(default_factory=set)
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Put a document of a file into the spill under its name; one with another text than before is refused."""
+    """Put a document into the spill; refuse another text of the same name."""
     outcome = spill.add(name, item)
     if outcome == "other":
-        counts.refuse(item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept")
+        counts.count_refused(
+            item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept"
+        )
     else:
         counts.counts["documents" if outcome == "new" else "repeated documents"] += 1
         counts.counts["documents without a text"] += outcome == "new" and not item.key.text.strip()
@@ -458,12 +461,12 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
-    """Join files; spill: their documents that have identifiers, and what the user gave beside them.
+    """Merge files, and the documents in `spill`, into one collection.
 
-    Raises BadValue where one identifier has two texts of a query, for grades beyond ±16384, and where queries,
-    judgments and runs have nothing in common.
+    Raises BadValue for two texts of one query, grades beyond ±16384, and parts without overlap.
     """
     merged = Merged(spill)
+    files = _known_by_identifier(files)
     queries = Identifiers("query", _query_keys(files))
     judged_docs = (item.doc for file in files for item in file.items if isinstance(item, Judgment))
     docs = Identifiers("document", ((doc, "") for doc in judged_docs), spill)
@@ -473,7 +476,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
                 try:
                     keep_document(item, docs.of(item.key), file.counts, spill)
                 except ValueError as error:
-                    file.counts.refuse(item.where, str(error))
+                    file.counts.count_refused(item.where, str(error))
         _merge_queries(file, queries, merged)
     _merge_judgments(files, merged, queries, docs, choices)
     for file in files:
@@ -485,7 +488,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     if not choices.allow_disjoint:
         others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
         others |= {"queries: there is a text for none": set(merged.queries)}
-        advice = "so they do not belong together; import them apart, or add --allow-disjoint"
+        advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
         for what, names in others.items():
             if judged_queries and names and not judged_queries & names:
                 raise BadValue(
@@ -509,6 +512,33 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     return merged
 
 
+def _known_by_identifier(files: Sequence[ImportedFile]) -> list[ImportedFile]:
+    """Return the files; one whose texts of judged queries are all identifiers of another file names identifiers."""
+    named = [
+        {item.key.id for item in file.items if isinstance(item, FoundQuery) and item.key.id != item.key.text}
+        for file in files
+    ]
+    read = list[ImportedFile]()
+    for file, own in zip(files, named, strict=True):
+        known = {name for names in named if names is not own for name in names}
+        keys = [key for key, _ in _query_keys([file])]
+        if keys and all(key.text in known and key.id in ("", key.text) for key in keys):
+            read.append(replace(file, items=tuple(map(_with_identifier, file.items))))
+        else:
+            read.append(file)
+    return read
+
+
+def _with_identifier(item: Item) -> Item:
+    if isinstance(item, FoundQuery):
+        return replace(item, key=ItemKey(item.key.text))
+    return (
+        replace(item, query=ItemKey(item.query.text))
+        if isinstance(item, (Judgment, ByWords, Ranking))
+        else item
+    )
+
+
 def _query_keys(files: Sequence[ImportedFile]) -> Iterator[tuple[ItemKey, str]]:
     for file in files:
         for item in file.items:
@@ -526,7 +556,7 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
         try:
             name = queries.of(item.key)
         except ValueError as error:
-            file.counts.refuse(item.where, str(error))
+            file.counts.count_refused(item.where, str(error))
             continue
         names.add(name)
         if item.key.text:
@@ -544,8 +574,6 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
 
 @dataclass
 class _Pair:
-    """The judgments of one pair."""
-
     grades: list[float]
     file: ImportedFile
     where: str
@@ -553,9 +581,10 @@ class _Pair:
     clicks: ClickShare | None = None
 
 
-def _merge_judgments(
+def _judged_pairs(
     files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
-) -> None:
+) -> dict[tuple[str, str, str], _Pair]:
+    """Return {(split, query, document): its grades and their origins}; refused judgments are counted."""
     pairs: dict[tuple[str, str, str], _Pair] = {}
     matcher, matches = Matcher(merged.documents, choices.words), MatchCounts()
     matcher.refuse_endless(item for file in files for item in file.items)
@@ -570,7 +599,7 @@ def _merge_judgments(
                     raise ValueError(f"the split '{split[:40]}'; expected a name of letters, digits, - and _")
                 place = (split, queries.of(item.query), docs.of(item.doc))
             except ValueError as error:
-                counts.refuse(item.where, str(error))
+                counts.count_refused(item.where, str(error))
                 continue
             pair = pairs.setdefault(place, _Pair([], file, item.where))
             if grade in pair.grades:
@@ -583,15 +612,23 @@ def _merge_judgments(
             counts.counts["judgments by words"] = by_words
     if matches.judgments and merged.documents:
         merged.notes.append(matches.sentence())
+    return pairs
+
+
+def _merge_judgments(
+    files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
+) -> None:
+    pairs = _judged_pairs(files, merged, queries, docs, choices)
     changed = fractions = 0
     for (split, query, doc), pair in pairs.items():
         counts = pair.file.counts
         grade = agreed(pair.grades, choices)
         if grade is None:
             grades = ", ".join(f"{one:g}" for one in pair.grades[:5])
-            counts.refuse(
+            counts.count_refused(
                 pair.where,
-                f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; --judges max, min, mean or majority",
+                f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; `judges='max'`, min, mean or "
+                "majority",
             )
             continue
         final = chosen_grade(grade, choices, f"{pair.file.name}, {pair.where}")
@@ -606,7 +643,7 @@ def _merge_judgments(
     if fractions:
         total = sum(file.counts.counts["judgments"] for file in files)
         merged.notes.append(
-            f"grades: {fractions} of {total} have fractions and are kept; --grades round, scale=N or threshold=X "
+            f"grades: {fractions} of {total} have fractions and are kept; `grades='round'`, scale=N or threshold=X "
             "make them whole"
         )
     if choices.grades:
@@ -622,7 +659,6 @@ def _merge_judgments(
 
 
 def _judgments(file: ImportedFile, matcher: Matcher, matches: MatchCounts) -> Iterator[Judgment]:
-    """The judgments of a file, those by words resolved and counted, or refused."""
     for item in file.items:
         if isinstance(item, Judgment):
             yield item
@@ -632,11 +668,11 @@ def _judgments(file: ImportedFile, matcher: Matcher, matches: MatchCounts) -> It
             try:
                 names = matcher.documents_with(item)
             except ValueError as error:
-                file.counts.refuse(item.where, str(error))
+                file.counts.count_refused(item.where, str(error))
                 continue
             if not names:
                 reason = f"no document holds the words in '{item.field}' ({item.words[0][:40]})"
-                file.counts.refuse(item.where, reason, lost=False)
+                file.counts.count_refused(item.where, reason, lost=False)
                 continue
             matches.matched += 1
             matches.documents.update(names)
@@ -652,9 +688,9 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
                 names = [docs.of(doc) for doc in item.docs]
                 rankings.setdefault(item.run or file.stem, []).append((item, queries.of(item.query), names))
             except ValueError as error:
-                file.counts.refuse(item.where, str(error))
+                file.counts.count_refused(item.where, str(error))
     for run, answers in rankings.items():
-        # Ranks stand for scores where a file has none, or orders ties by itself.
+        # Ranks replace scores if a file has none, or orders ties by itself.
         by_rank = any(
             item.ordered
             and not (len(item.scores) == len(names) and all(a > b for a, b in pairwise(item.scores)))
@@ -687,7 +723,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
 
 
 def order_of(item: Item) -> OrderCounts:
-    """How the order of a ranking and its scores agree: that of its ranks, or else of the file; none of other items."""
+    """Count how a ranking's scores agree with its ranks, or else its order; zero for other items."""
     if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (
@@ -697,7 +733,6 @@ def order_of(item: Item) -> OrderCounts:
 
 
 def _places_as_scores(item: Ranking) -> list[float]:
-    """Scores that rank as the ranks do, equal where they are, or else as the order: n, n - 1 ... of n documents."""
     count = len(item.docs)
     if not item.ranks or any(map(math.isnan, item.ranks)):
         return [float(n) for n in range(count, 0, -1)]
@@ -708,7 +743,6 @@ def _places_as_scores(item: Ranking) -> list[float]:
 def _rows_of_run(
     answers: Sequence[tuple[Ranking, str, list[str]]], by_rank: bool, counts: FileCounts
 ) -> dict[str, dict[str, float]]:
-    """query -> document -> score of (ranking, query, documents)."""
     rows: dict[str, dict[str, float]] = {}
     for item, query, names in answers:
         scores = _places_as_scores(item) if by_rank else list(item.scores)
@@ -719,7 +753,11 @@ def _rows_of_run(
             elif item.ordered:
                 counts.counts["repeated documents in a ranking"] += 1
             else:
-                counts.refuse(item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept")
+                counts.count_refused(
+                    item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept"
+                )
         if rows.setdefault(query, row) != row:
-            counts.refuse(item.where, f"query '{query[:60]}' has another answer before; the first is kept")
+            counts.count_refused(
+                item.where, f"query '{query[:60]}' has another answer before; the first is kept"
+            )
     return rows

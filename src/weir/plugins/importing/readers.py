@@ -18,18 +18,16 @@ Read = Callable[[Contents, Choices], Iterator[Item]]
 
 @dataclass(frozen=True)
 class Reader:
-    """A format: its name and title, its detector and its reader.
-
-    general: its detector runs only where no other reader finds evidence; by_row: each row is read by itself, so that a
-    large file may come in batches.
-    """
+    """A file format that can be imported: how to recognise it and how to read it."""
 
     name: str
     title: str
     detect: Detect
     read: Read
     general: bool = False
+    """Its detector runs only if no other finds evidence."""
     by_row: bool = False
+    """Rows are read independently, so a large file may come in batches."""
 
 
 def _import_formats() -> None:
@@ -52,22 +50,22 @@ READERS: Registry[Reader] = Registry("import reader", more=_import_formats)
 def reader(
     name: str, title: str, detect: Detect = lambda _: "", general: bool = False, by_row: bool = False
 ) -> Callable[[Read], Read]:
-    """Register the decorated function as the reader of a format; without detect, only --as chooses it."""
+    """Register a function as the reader of a format, which only `as_kind` chooses without `detect`."""
 
-    def register(read: Read) -> Read:
+    def add_reader(read: Read) -> Read:
         READERS.add(name, Reader(name, title, detect, read, general, by_row))
         return read
 
-    return register
+    return add_reader
 
 
 def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
-    """A detector that gives this evidence where a test of the contents holds."""
+    """Return a detector with this evidence if the test holds."""
     return lambda contents: evidence if test(contents) else ""
 
 
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
-    """A detector of rows with all of these columns, and none of others."""
+    """Return a detector of rows with these columns and none of `without`."""
 
     def detect(contents: Contents) -> str:
         columns = set(contents.columns)
@@ -77,7 +75,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """A detector of one object with all of these keys."""
+    """Return a detector of one object with these keys."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value
@@ -87,32 +85,31 @@ def has_keys(*names: str) -> Detect:
 
 
 def any_of(*detectors: Detect) -> Detect:
-    """A detector that gives the evidence of the first of several that has some."""
+    """Return a detector of the first evidence of several."""
     return lambda contents: next((evidence for detect in detectors if (evidence := detect(contents))), "")
 
 
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
-    """The reader of a file, and the evidence.
+    """Return the reader of a file and the evidence; `kind` is the value of `as_kind` or "".
 
-    kind: of --as, "" without it. Raises UnknownName for another kind; BadValue where two readers find evidence, and
-    where none does.
+    Raises UnknownName for an unknown kind, BadValue if no reader or several fit.
     """
     if kind:
-        return READERS.get(kind), f"--as {kind}"
+        return READERS.get(kind), f"`as_kind={kind!r}`"
     if contents.roles and set(contents.roles.values()) <= set(contents.columns):
         by_clicks, named = {"clicks", "clicked"} & set(contents.roles), set(contents.roles)
         is_query = named - {"doc", "text", "title"} or usual(contents.columns, "query", "query_id")
         kind = "clicks" if by_clicks else "records" if is_query or not named else "corpus"
-        return READERS.get(kind), "--columns"
+        return READERS.get(kind), "`columns`"
     for general in (False, True):
         readers = [one for one in map(READERS.get, READERS.names()) if one.general is general]
         fitting = [(one, evidence) for one in readers if (evidence := one.detect(contents))]
         if len(fitting) > 1:
             kinds = " or ".join(f"{one.name} ({evidence})" for one, evidence in fitting)
-            raise BadValue(f"{contents.path}: could be {kinds}; choose one with --as")
+            raise BadValue(f"{contents.path}: could be {kinds}; choose one with `as_kind`")
         if fitting:
             return fitting[0]
-    advice = "name the columns, as in --columns query=NAME,doc=NAME,grade=NAME, or the kind, with --as"
+    advice = "name the columns, as in `columns='query=NAME,doc=NAME,grade=NAME'`, or the kind, with `as_kind`"
     if contents.shape != "lines":
         fields = (
             f"the fields {', '.join(contents.columns[:8])}" if contents.columns else "a list of such values"
@@ -120,10 +117,11 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
         raise BadValue(f"{contents.path}: no known format has {fields}; {advice}")
     first = next((line for line in contents.text.split("\n") if line.strip()), "").strip()
     if not contents.rows:
-        advice = "say the kind, with --as, or put tabs between columns, which --columns then names"
+        advice = "say the kind, with `as_kind`, or put tabs between columns, which `columns` then names"
         raise BadValue(f"{contents.path}: no known format begins with '{first[:60]}'; {advice}")
     raise BadValue(
         f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without names; "
-        "give the columns by number, as in --columns query=1,doc=2,grade=3 (query_id=1 for identifiers of queries), or "
-        "the kind, with --as"
+        "give the columns by number, as in `columns='query=1,doc=2,grade=3'` (query_id=1 for identifiers of "
+        "queries), or "
+        "the kind, with `as_kind`"
     )

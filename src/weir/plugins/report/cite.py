@@ -1,4 +1,4 @@
-"""What a paper cites: BibTeX of the collections, systems, measures and tests that took part in results."""
+"""Citations of results: BibTeX of the collections, systems, measures and tests that took part."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib.metadata import version
 from importlib.resources import files
 
 from weir.argument_types import checked
+from weir.core import frames
 from weir.core.scores import Note
 from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
@@ -20,26 +21,28 @@ from weir.experiment.results import ResultCell, chosen_cells, finished_cells
 from weir.files.paths import path_of
 from weir.measures import measures_of
 from weir.models.checkpoints import cards
+from weir.plugins.llm.rerank import METHODS
 from weir.stats.compare import ComparisonMethod
 from weir.systems.protocol import RERANKERS, SYSTEMS
-from weir.systems.rerank.llm_methods import METHODS
 
 
 @dataclass(frozen=True)
 class Citation:
-    """A work to cite. kind: of BibTeX's entries; cited_for: what it belongs to, such as "measure nDCG"."""
+    """A work to cite in BibTeX, and the parts of the results that rest on it."""
 
     key: str
     kind: str
+    """Of BibTeX's entries."""
     fields: tuple[tuple[str, str], ...]
     cited_for: tuple[str, ...]
+    """Reasons, such as "measure nDCG" or "dataset brook"."""
 
     def field(self, name: str) -> str:
-        """A field, "" where there is none."""
+        """Return a BibTeX field of the work, such as "author"; "" if absent."""
         return dict(self.fields).get(name, "")
 
     def bibtex(self) -> str:
-        """The entry, with what it is cited for as a comment above."""
+        """Return the entry after a comment with the reason for citing it."""
         lines = [f"  {name} = {{{text}}}," for name, text in self.fields]
         head = [f"% {printable(', '.join(self.cited_for))}", f"@{self.kind}{{{self.key},"]
         return "\n".join([*head, *lines, "}"])
@@ -47,25 +50,33 @@ class Citation:
 
 @dataclass(frozen=True, repr=False)
 class Citations:
-    """The works that results rest on. uncited: what took part and has no entry."""
+    """The works that a results folder rests on: datasets, systems and measures."""
 
     works: tuple[Citation, ...]
     uncited: tuple[str, ...]
+    """Subjects that took part and have no entry."""
 
     def bibtex(self) -> str:
-        """A file for BibTeX."""
+        """Return all entries as the text of one BibTeX file."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
 
     def tables(self) -> tuple[Table, ...]:
-        """A line for each work."""
+        """Return one table with a line for each work."""
         lines = [["key", "cited for", "title", "year"]]
         lines += [[w.key, ", ".join(w.cited_for), w.field("title"), w.field("year")] for w in self.works]
         return (table_of(lines, keys=4),)
 
     def notes(self) -> tuple[Note, ...]:
-        """What has no entry."""
+        """Return a note that names everything without a citation; none if all have one."""
         return (Note(f"no citation is known for {', '.join(self.uncited)}"),) if self.uncited else ()
+
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each work: key, cited_for, and the fields of its entry."""
+        lines = [{"key": w.key, "cited_for": "; ".join(w.cited_for)} | dict(w.fields) for w in self.works]
+        return frames.columns_of(lines)
 
     def __repr__(self) -> str:
         return self.bibtex()
@@ -82,10 +93,14 @@ def cite(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
 ) -> Citations:
-    """The works to cite beside the results of a folder, Weir's own first.
+    """Return the works to cite beside the results of a folder, Weir's own first.
 
-    measures, datasets, systems: these alone. The tests are those of `compare` by default. Raises FormatError for a
-    folder without results, UnknownName for a dataset or system that is not there.
+    measures: these measures alone, by default all.
+    datasets: these datasets alone, by default all; a group means its members.
+    systems: these systems alone, by default all.
+
+    The tests are the default ones of `compare`. Raises FormatError for a folder without results, UnknownName for an
+    absent dataset or system.
     """
     cells = chosen_cells(finished_cells(path_of(folder)), datasets, systems)
     subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))
@@ -117,7 +132,6 @@ def _weir(subjects: Sequence[str]) -> Citation:
 
 
 def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterable[str]:
-    """What took part: datasets with their groups, names in the expressions of systems, measures, intervals, tests."""
     group_names = {name: members(name) for name in groups()}
     kinds = {name: "system" for name in (*SYSTEMS, *RERANKERS)}
     kinds |= {name: "method" for name in METHODS} | {card.name: "model" for card in cards()}

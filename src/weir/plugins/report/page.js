@@ -64,7 +64,12 @@
   }
 
   // What is wider than its frame says so.
-  const frames = new ResizeObserver((all) => all.forEach(({ target }) => target.classList.toggle("weir-more", target.scrollWidth > target.clientWidth + 1)));
+  const frames = new ResizeObserver((all) => all.forEach(({ target }) => {
+    const more = target.scrollWidth > target.clientWidth + 1, first = target.querySelector("thead th");
+    target.classList.toggle("weir-more", more);
+    target.tabIndex = more ? 0 : -1;
+    if (first) target.style.scrollPaddingLeft = `${first.offsetWidth}px`;
+  }));
   document.querySelectorAll(".weir-frame").forEach((frame) => frames.observe(frame));
 
   const root = document.documentElement;
@@ -73,7 +78,11 @@
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   };
-  document.querySelector(".weir-top nav").append(theme);
+  const nav = document.querySelector(".weir-top nav");
+  nav.after(theme);
+  const further = () => nav.classList.toggle("weir-further", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 2);
+  nav.onscroll = further;
+  new ResizeObserver(further).observe(nav);
 
   // The query browser: a collection is unpacked when it is opened.
   const browser = document.getElementById("weir-browser");
@@ -106,7 +115,7 @@
     element.value = chosen;
     return element;
   };
-  const signed = (value) => (Number.isNaN(value) ? "–" : (value >= 0 ? "+" : "−") + Math.abs(value).toFixed(3));
+  const signed = (value) => (Number.isNaN(value) ? "–" : Math.abs(value) < 0.0005 ? "0" : (value > 0 ? "+" : "−") + Math.abs(value).toFixed(3));
   const plain = (value) => (Number.isNaN(value) ? "–" : value.toFixed(3));
 
   const datasets = select("Collection", index.datasets.map((one) => one.name), 0);
@@ -122,7 +131,7 @@
   browser.hidden = false;
 
   const HEIGHT = 34;
-  let data, rows = [], chosen = 0, turn = 0;
+  let data, rows = [], chosen = 0, turn = 0, most = 1;
   const dataset = () => index.datasets[+datasets.value];
   const name = (system) => index.systems[dataset().systems[system]];
 
@@ -152,6 +161,7 @@
       rows.push([gap, query]);
     }
     rows.sort((a, b) => (Number.isNaN(a[0]) ? -9 : a[0]) < (Number.isNaN(b[0]) ? -9 : b[0]) ? 1 : -1);
+    most = Math.max(1e-9, ...rows.map(([gap]) => Math.abs(gap) || 0));
     count.textContent = `${rows.length.toLocaleString("en")} queries: ${won} won, ${lost} lost, ${rows.length - won - lost} tied`;
     chosen = 0;
     list.scrollTop = 0;
@@ -159,9 +169,9 @@
     show();
   };
   const bar = (gap) => {
-    const wide = Math.min(1, Math.abs(gap) || 0) * 28, ink = gap >= 0 ? "better" : "worse";
+    const wide = ((Math.abs(gap) || 0) / most) * 48, ink = gap >= 0 ? "better" : "worse";
     const holder = make("span", { "aria-hidden": "true" });
-    holder.innerHTML = `<svg width="60" height="12"><line x1="30" x2="30" y1="0" y2="12" class="weir-l-axis"/><rect x="${gap >= 0 ? 30 : 30 - wide}" y="2" width="${wide}" height="8" class="weir-f-${ink}"/></svg>`;
+    holder.innerHTML = `<svg width="100" height="12" viewBox="0 0 100 12" preserveAspectRatio="none"><line x1="50" x2="50" y1="0" y2="12" class="weir-l-axis"/><rect x="${gap >= 0 ? 50 : 50 - wide}" y="2" width="${wide}" height="8" class="weir-f-${ink}"/></svg>`;
     return holder;
   };
   const draw = () => {
@@ -176,6 +186,7 @@
     });
     const spacer = make("div", { role: "presentation" });
     spacer.style.height = `${rows.length * HEIGHT}px`;
+    list.style.height = `min(${innerWidth > 904 ? "calc(100vh - 84px)" : "308px"}, ${rows.length * HEIGHT + 2}px)`;
     list.replaceChildren(spacer, ...drawn);
     list.setAttribute("aria-activedescendant", `weir-row-${chosen}`);
   };
@@ -203,10 +214,12 @@
     const said = { unjudged, relevant: `relevant, grade ${grade}${by}`, not: `not relevant${by}` }[kind];
     const place = other ? other.indexOf(doc) : -1;
     const elsewhere = other ? (place < 0 ? "below 10 there" : `rank ${place + 1} there`) : "";
-    const item = make("li", { className: `weir-doc weir-${kind}` }, `${rank}. `);
-    item.append(make("b", {}, make("bdi", {}, ...marked(title || (text ? "no title" : id), words))));
-    if (text) item.append(make("p", {}, make("bdi", {}, ...marked(text, words))));
-    item.append(make("small", {}, isolated(id), " · ", isolated(said), ` · ${elsewhere}`));
+    const head = [`${rank}. `, make("b", {}, make("bdi", {}, ...marked(title || (text ? "no title" : id), words)))];
+    const excerpt = make("span", { className: "weir-text" }, make("bdi", {}, ...marked(text, words)));
+    const item = make("li", { className: `weir-doc weir-${kind}` });
+    item.append(...(text ? [make("details", {}, make("summary", {}, ...head, excerpt))] : head));
+    const named = title || text ? [isolated(id), " · "] : [];
+    item.append(make("small", {}, ...named, isolated(said), ` · ${elsewhere}`));
     return item;
   };
   const show = () => {
@@ -215,8 +228,9 @@
     const query = rows[chosen][1], measure = +measures.value, text = data.texts[query] || data.ids[query];
     const entry = data.rankings?.[query];
     view.append(make("h3", {}, isolated(text)));
-    const scores = dataset().systems.map((system, n) => `${index.systems[system]} ${plain(data.value(measure, n, query))}`);
-    view.append(make("p", { className: "weir-soft" }, isolated(data.ids[query]), ` · ${index.measures[measure]}: `, isolated(scores.join(" · "))));
+    const all = dataset().systems, few = all.length <= 8;
+    const scores = few ? all.map((system, n) => `${index.systems[system]} ${plain(data.value(measure, n, query))}`) : [];
+    view.append(make("p", { className: "weir-soft" }, isolated(data.ids[query]), ` · ${index.measures[measure]}${few ? ": " : ""}`, isolated(scores.join(" · "))));
     if (!entry) {
       view.append(make("p", { className: "weir-soft" }, "Its rankings are not packed in this page."));
       return;
@@ -226,7 +240,7 @@
     const sides = [+second.value, +first.value];
     sides.forEach((system, side) => {
       const ranking = entry.r[system], other = entry.r[sides[1 - side]];
-      const head = make("h4", {}, isolated(name(system)), make("span", {}, plain(data.value(measure, system, query))));
+      const head = make("h4", {}, isolated(name(system)), " ", make("span", {}, plain(data.value(measure, system, query))));
       const documents = (ranking || []).slice(0, 10).map((doc, n) => shownDocument(doc, n + 1, entry, words, other));
       const nothing = ranking && !ranking.length ? [make("p", { className: "weir-soft" }, "It returns nothing.")] : ranking ? [] : [make("p", { className: "weir-soft" }, "Its ranking is not here.")];
       pair.append(make("div", {}, head, make("ol", {}, ...documents), ...nothing));

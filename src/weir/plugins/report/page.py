@@ -1,36 +1,43 @@
-"""The report as one HTML file that asks for nothing; without JavaScript only the query browser is absent."""
+"""The report as one HTML file that loads nothing; without JavaScript only the query browser is missing."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from weir.api.charts import MANY_SYSTEMS, SEPARABLE
+from weir.audit import Audit
 from weir.core.charts import (
+    LARGE_PX,
     MIDDLE_PX,
     NARROW_PX,
     WIDE_PX,
     Chart,
     Intervals,
+    Points,
+    Spread,
     css,
-    height,
     icon_svg,
+    key_html,
     legend,
     mark_svg,
     strip_svg,
+    strips,
     svg,
     tint,
 )
-from weir.core.rounding import coarse_score, figure, short_change, short_score
+from weir.core.rounding import bytes_text, coarse_score, counted, figure, short_change, short_score, typeset
 from weir.core.strings import Float64, Int64
-from weir.core.tables import excerpt, html_escaped, table_of
+from weir.core.tables import Cell, Table, excerpt, html_escaped, table_of
 from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
@@ -41,10 +48,12 @@ from weir.plugins.report.sections import (
     Question,
     Section,
     Statement,
+    and_,
+    ranges_differ,
     tally,
 )
 from weir.plugins.report.study import FEW_QUERIES, RUN_BYTES, Study
-from weir.stats.compare import Comparison, rank_text
+from weir.stats.compare import Comparison, Standing, rank_text
 
 PAGE_BYTES = 9_500_000
 """Size up to which rankings and texts of queries are packed."""
@@ -55,9 +64,11 @@ SHOWN_RANKS, SHOWN_MOVES = 10, 12
 VALUE_STEPS = 10_000
 """Steps between 0 and 1 in which scores are packed, as tables print them."""
 MISSING = 65_535
-FITTED_PX = 1300
-"""Height up to which a chart is made to fit one page of paper below its heading; a taller one goes over several."""
+UNBROKEN_CHARACTERS = 16
+"""Characters of a name up to which it stands on one line."""
+_BREAKS = re.compile(r"(?<=[-(/_])|(?<=, )|(?<=\.)(?!\d)")
 SEVERITY_WORDS = {
+    "wrong": ("question on wrong numbers", "questions on wrong numbers"),
     "serious": ("serious question", "serious questions"),
     "caution": ("caution", "cautions"),
     "note": ("note", "notes"),
@@ -65,13 +76,26 @@ SEVERITY_WORDS = {
 }
 
 
-def text(value: str, most: int = 300) -> str:
-    """A text from data as HTML: escaped, apart from the direction of what is around it, and cut."""
+def isolated_html(value: str, most: int = 300) -> str:
+    """Return a text as escaped HTML, cut to `most` characters and isolated from the text direction around it."""
     return f"<bdi>{html_escaped(excerpt(value, most))}</bdi>"
 
 
-def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]) -> str:
-    """The report as HTML; answered: the questions of the reviewer's section."""
+def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROKEN_CHARACTERS) -> str:
+    """Return a name as HTML that breaks only after marks such as brackets and hyphens, and only if longer than `whole`.
+
+    before: HTML that stays on one line with its first part.
+    """
+    shown = excerpt(name, most)
+    first, *others = _BREAKS.split(shown) if len(shown) > whole else [shown]
+    first = f'<span class="weir-whole">{before}{html_escaped(first)}</span>'
+    return f"<bdi>{'<wbr>'.join([first, *map(html_escaped, others)])}</bdi>"
+
+
+def page(
+    study: Study, sections: Sequence[Section], answered: Sequence[Question], audits: Sequence[Audit] = ()
+) -> str:
+    """Return the report as HTML; answered: the questions of a reviewer; audits: as in `sections`."""
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
     order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]
@@ -81,34 +105,22 @@ def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]
         "reviewer": by_name["reviewer"].title,
         "reproduce": by_name["reproduce"].title,
     }
-    body = [opening(study, by_name["short"], answered)]
+    wrong = sum(finding.severity == "wrong" for one in audits for finding in one.findings)
+    body = [opening(study, by_name["short"], answered, wrong)]
     for name in titles:
-        match name:
-            case "queries":
-                body.append(queries_html(study, packed))
-            case "leaderboard":
-                body.append(leaderboard_html(study, by_name[name]))
-            case "collections":
-                body.append(grid_html(study, by_name[name]))
-            case "reviewer":
-                body.append(reviewer_html(by_name[name], answered))
-            case "reproduce":
-                section = by_name[name]
-                inside = (
-                    f'<pre class="weir-code" tabindex="0">{html_escaped(section.notes[0], lines=True)}</pre>'
-                    + details(section)
-                )
-                body.append(framed(section, inside, lead_below=True))
-            case _:
-                body.append(
-                    framed(
-                        by_name[name],
-                        drawn(by_name[name].charts) + notes(by_name[name]) + details(by_name[name]),
-                    )
-                )
-    absent = [name.lower() for section, name in SHORT.items() if section not in titles]
-    left_out = f'<p class="weir-soft">Left out, for want of data: {", ".join(absent)}.</p>' if absent else ""
-    links = "".join(f'<a href="#{name}">{html_escaped(SHORT[name])}</a>' for name in titles)
+        html = (
+            _queries_html(study, packed)
+            if name == "queries"
+            else _section_html(study, by_name[name], answered)
+        )
+        body.append(html)
+    absent = [name for name in USUAL if name not in titles]
+    left_out = (
+        f'<p class="weir-soft weir-end">Left out, for want of data: {", ".join(absent)}.</p>'
+        if absent
+        else ""
+    )
+    links = "".join(f'<a href="#{name}">{html_escaped(name.capitalize())}</a>' for name in titles)
     style = style_sheet()
     script = resource("page.js")
     policy = (
@@ -122,7 +134,8 @@ def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             f"<title>{html_escaped(by_name['short'].title)} – Weir report</title>\n<style>{style}</style>\n<body>\n",
             '<a class="weir-skip" href="#main">Skip to the results</a>',
-            f'<header class="weir-top"><nav aria-label="Sections"><strong>Weir</strong>{links}</nav></header>',
+            '<header class="weir-top"><div><strong>Weir</strong>',
+            f'<nav aria-label="Sections">{links}</nav></div></header>',
             f'<main id="main">{"".join(body)}{left_out}</main>\n',
             *packed.elements(),
             f"<script>{script}</script>\n</body>\n</html>\n",
@@ -130,28 +143,50 @@ def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]
     )
 
 
-SHORT = {
-    "leaderboard": "Leaderboard", "collections": "Collections", "baseline": "Baseline", "cost": "Cost",
-    "judged": "Judged", "bounds": "Bounds", "audit": "Audit", "overlap": "Overlap", "lengths": "Lengths",
-    "slices": "Slices", "models": "Models", "queries": "Queries", "reviewer": "Reviewer", "reproduce": "Reproduce",
-}  # fmt: skip
-"""What the head of the page calls its sections."""
+def _section_html(study: Study, section: Section, answered: Sequence[Question]) -> str:
+    match section.name:
+        case "leaderboard":
+            return _leaderboard_html(study, section)
+        case "collections":
+            return _grid_html(study, section)
+        case "audit":
+            return _findings_html(section)
+        case "reviewer":
+            return _reviewer_html(section, answered)
+        case "reproduce":
+            code = f'<pre class="weir-code" tabindex="0">{html_escaped(section.notes[0], lines=True)}</pre>'
+            return _framed(section, code + details(section), lead_below=True)
+        case _:
+            inside = drawn(section.charts) + _others_printed(section) + notes(section) + details(section)
+            return _framed(section, inside)
+
+
+USUAL = (
+    "leaderboard", "collections", "baseline", "cost", "judged", "bounds", "audit", "overlap", "lengths", "slices",
+    "models", "queries", "reviewer", "reproduce",
+)  # fmt: skip
+"""The sections of a report of which nothing is unknown."""
 
 
 def resource(name: str) -> str:
-    """A text file of this package."""
+    """Return the text of a file of this package, such as a style sheet."""
     return files("weir.plugins.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def style_sheet() -> str:
-    """The style of the page: its font, the colours of charts, and the rules of page.css."""
-    font = base64.b64encode(files("weir.plugins.report").joinpath("inter.woff2").read_bytes()).decode()
-    face = f"@font-face{{font-family:Inter;font-weight:400 700;src:url(data:font/woff2;base64,{font}) format('woff2')}}"
+def style_sheet(font: str = "") -> str:
+    """Return the style of the page: font, colours of charts and the rules of page.css.
+
+    font: address of the font; by default the font itself.
+    """
+    if not font:
+        inter = files("weir.plugins.report").joinpath("inter.woff2").read_bytes()
+        font = f"data:font/woff2;base64,{base64.b64encode(inter).decode()}"
+    face = f"@font-face{{font-family:Inter;font-weight:400 700;src:url({font}) format('woff2')}}"
     return face + css() + resource("page.css")
 
 
 def digest(source: str) -> str:
-    """The hash of a script or a style, as a content security policy names it."""
+    """Return the hash of a script or style as a content security policy names it."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -159,55 +194,99 @@ def digest(source: str) -> str:
 # Sections.
 
 
-def framed(section: Section, inside: str, lead_below: bool = False) -> str:
-    """A section with its heading and how to read it."""
-    lead = f'<p class="weir-lead">{html_escaped(section.lead)}</p>' if section.lead else ""
+def _framed(section: Section, inside: str, lead_below: bool = False) -> str:
+    said = f"{section.lead} {section.board}".strip()
+    lead = f'<p class="weir-lead">{html_escaped(said)}</p>' if said else ""
     head = f'<h2 id="{section.name}-title">{html_escaped(section.title)}</h2>'
     inner = inside + lead if lead_below else lead + inside
     return f'<section id="{section.name}" aria-labelledby="{section.name}-title">{head}{inner}</section>\n'
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Charts as figures, each in three widths of which the style sheet shows one."""
-    titled = len(charts) > 1
-    return "".join(
-        f'<figure class="weir-drawn{" weir-fitted" * (height(chart, MIDDLE_PX) <= FITTED_PX)}">'
-        + (f"<figcaption>{html_escaped(caption(chart))}</figcaption>" if titled else "")
-        + f'<div class="weir-wide">{svg(chart, WIDE_PX, True)}</div>'
-        + f'<div class="weir-middle">{svg(chart, MIDDLE_PX, True)}</div>'
-        + f'<div class="weir-thin">{svg(chart, NARROW_PX, True)}</div></figure>'
-        for chart in charts
+    """Return charts as figures; small ones stand side by side on paper."""
+    small = [isinstance(chart, Points | Spread) for chart in charts]
+    figures = "".join(_figure_html(chart, len(charts) > 1) for chart in charts)
+    return f'<div class="weir-two">{figures}</div>' if len(charts) > 1 and all(small) else figures
+
+
+def _figure_html(chart: Chart, titled: bool) -> str:
+    """Return a chart drawn in four widths, one of them shown by the style sheet, with a key to its marks."""
+    widths = {"wide": WIDE_PX, "large": LARGE_PX, "middle": MIDDLE_PX, "thin": NARROW_PX}
+    title = f"<figcaption>{html_escaped(caption(chart))}</figcaption>" * titled
+    of_width = "".join(
+        f'<div class="weir-{name}">'
+        + "".join(svg(strip, width, True, inter=True) for strip in strips(chart, width))
+        + "</div>"
+        for name, width in widths.items()
+    )
+    return f'<figure class="weir-drawn">{title}{of_width}{key_html(chart)}</figure>'
+
+
+def _others_printed(section: Section) -> str:
+    if section.name != "baseline":
+        return ""
+    tables = "".join(
+        table_of(
+            [
+                ["collection" if chart.panels[0].title else "system", *(p.title or chart.axis for p in chart.panels)],
+                *(
+                    [row, *("–" if (one := p.intervals[n]) is None else Cell(
+                        short_change(one.value), best=one.filled) for p in chart.panels)]
+                    for n, row in enumerate(chart.rows)
+                ),
+            ],
+            right=None,
+            title=caption(chart),
+        ).html_body()
+        for chart in section.charts[1:]
+        if isinstance(chart, Intervals)
+    )  # fmt: skip
+    return (
+        f'<div class="weir-paper">{tables}<p class="weir-soft">Bold: separable.</p></div>' if tables else ""
     )
 
 
 def caption(chart: Chart) -> str:
-    """What stands above a chart: its title, or its axis where several share a title."""
-    return chart.axis if isinstance(chart, Intervals) and chart.signed else chart.title
+    """Return the text above a chart: its title, or its measure if several share a title."""
+    if isinstance(chart, Intervals) and chart.signed:
+        return chart.axis.removeprefix("difference of ")
+    return chart.title
 
 
 def details(section: Section) -> str:
-    """The numbers behind charts, behind a click."""
+    """Return the numbers of charts and longer tables, folded."""
+    behind, tables = (
+        "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)
+    )
     if not section.tables:
         return ""
-    tables = "".join(table.html_body() for table in section.tables)
-    if not section.charts and section.name != "reproduce":
-        behind = "".join(table.html_body() for table in section.behind)
-        return tables + (f"<details><summary>All of it</summary>{behind}</details>" if behind else "")
-    return f"<details><summary>The numbers as a table</summary>{tables}</details>"
+    if not section.charts and section.name not in ("reproduce", "bounds"):
+        return tables
+    name = "Fingerprints and keys" if section.name == "reproduce" else "The numbers as a table"
+    return f"<details><summary>{name}</summary>{behind}{tables}</details>"
+
+
+def _printed(table: Table) -> Table:
+    rows = (tuple(replace(c, text=typeset(c.text), more=typeset(c.more)) for c in row) for row in table.rows)
+    above, notes = (tuple(map(typeset, sentences)) for sentences in (table.above, table.notes))
+    return replace(table, rows=tuple(rows), above=above, notes=notes)
 
 
 def notes(section: Section) -> str:
-    """Sentences below a chart."""
+    """Return the sentences below a chart of a section, as HTML."""
     return "".join(f'<p class="weir-soft">{html_escaped(note)}</p>' for note in section.notes)
 
 
 def statement(one: Statement) -> str:
-    """A statement with its head in bold."""
+    """Return a statement as an HTML paragraph with its first words in bold."""
     return f"<p><strong>{html_escaped(one.head)}</strong> {html_escaped(one.text)}</p>"
 
 
-def opening(study: Study, section: Section, answered: Sequence[Question]) -> str:
-    """The head of the page: what was compared, what can be concluded and what cannot, how many findings there are."""
+def opening(study: Study, section: Section, answered: Sequence[Question], wrong: int = 0) -> str:
+    """Return the head of the page: systems, conclusions and counts of findings.
+
+    wrong: the number of audit findings of that severity.
+    """
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
     machines = sorted(
@@ -219,12 +298,17 @@ def opening(study: Study, section: Section, answered: Sequence[Question]) -> str
         for heading, statements in section.lists
     )
     counts = {severity: sum(one.severity == severity for one in answered) for severity in SEVERITIES}
-    tallies = "".join(
-        f"<span>{severity_svg(severity)}{count} {SEVERITY_WORDS[severity][count != 1]}</span>"
+    tallies = f'<a href="#audit">{_severity_svg("wrong")}{wrong} wrong, by the audit</a>' if wrong else ""
+    tallies += "".join(
+        f"<span>{_severity_svg(severity)}{count} {SEVERITY_WORDS[severity][count != 1]}</span>"
         for severity, count in counts.items()
         if count
     )
-    keys = "".join(f"<li>{mark_svg(number)}{text(label)}</li>" for number, label in legend(study.numbers))
+    keys = "".join(
+        f"<li>{mark_svg(number)}{isolated_html(label)}</li>" for number, label in legend(study.numbers)
+    )
+    grey = len(study.systems) - len(legend(study.numbers))
+    keys += f'<li class="weir-soft">in grey: {counted(grey, "other")}</li>' if grey else ""
     return (
         f'<section id="short"><p class="weir-soft">{html_escaped(about)}</p><h1>{html_escaped(section.title)}</h1>'
         f'<p class="weir-lede">{html_escaped(section.lead)}</p><ul class="weir-keys">{keys}</ul>'
@@ -232,9 +316,9 @@ def opening(study: Study, section: Section, answered: Sequence[Question]) -> str
     )
 
 
-def severity_svg(severity: str) -> str:
-    """The icon of a severity."""
+def _severity_svg(severity: str) -> str:
     shapes = {
+        "wrong": '<path d="M2 2 12 12M12 2 2 12" class="weir-l-serious" fill="none" stroke-width="2.4"/>',
         "serious": '<path d="M7 1 13 7 7 13 1 7Z" class="weir-f-serious"/>',
         "caution": '<path d="M7 1.8 12.8 12H1.2Z" class="weir-l-worse" fill="none" stroke-width="1.6"/>',
         "note": '<circle cx="7" cy="7" r="5" class="weir-l-soft" fill="none" stroke-width="1.6"/>',
@@ -244,21 +328,24 @@ def severity_svg(severity: str) -> str:
     return f'<svg class="weir-icon" {size} aria-hidden="true">{shapes[severity]}</svg>'
 
 
-def leaderboard_html(study: Study, section: Section) -> str:
-    """The standings of each measure; a script shows one at a time."""
-    standings = [whole for measure in study.measures if (whole := study.whole(measure)) is not None]
+def _leaderboard_html(study: Study, section: Section) -> str:
+    standings = [
+        whole for measure in study.measures if (whole := study.ranking_comparison(measure)) is not None
+    ]
     boards = [
         f'<div class="weir-board" data-measure="{html_escaped(whole.measure)}">{board(study, whole, chart)}</div>'
         for whole, chart in zip(standings, section.charts, strict=True)
         if isinstance(chart, Intervals)
     ]
-    return framed(
-        section, f'<div class="weir-boards">{"".join(boards)}</div>' + notes(section) + details(section)
+    printed = "".join(table.html_body() for table in section.tables[1:])
+    inside = (
+        f'<div class="weir-boards weir-first">{"".join(boards)}</div><div class="weir-paper">{printed}</div>'
     )
+    return _framed(section, inside + notes(section) + details(section))
 
 
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
-    """The standings of one comparison as a table with its row of the chart in each row."""
+    """Return the standings of one comparison as a table with an interval in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
     ends = [
         v
@@ -272,47 +359,24 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
     grouped = any(one.letters for one in whole.standings) and len(letters) <= 26
     known = any(one.low is not None for one in whole.standings)
-    axis = f"{whole.measure}{', ticks for each collection' if whole.unit == 'datasets' else ''}"
-    heads = [
-        ("rank", "rank"),
-        ("name", "system"),
-        ("mean weir-number", f"mean{'<small>95% interval</small>' * known}"),
-    ]
-    heads += [("strip-cell", strip_svg(None, low, high, axis))]
-    heads += [("groups", "tie groups")] * grouped
-    heads += [("against", f"against {text(study.label(study.baseline), 40)}")]
+    ranked, tested = ranges_differ(whole), bool(direction(whole.measure))
+    against = f"against {study.short_name(study.baseline)}"
     times = {
         c.quality.system: c.p50_ms
         for c in study.costs
-        if c.p50_ms is not None and c.quality.dataset == largest(study)
+        if c.p50_ms is not None and c.quality.dataset == study.largest
     }
-    heads += [("ms weir-number", f"ms, {text(largest(study), 30)}")] * bool(times)
+    heads = [("rank", "rank")] * ranked
+    heads += [("name", "system"), ("mean weir-number", f"mean{'<small>95% interval</small>' * known}")]
+    heads += [("strip-cell", strip_svg(None, low, high, whole.measure))]
+    heads += [("groups", "tie groups")] * grouped
+    heads += [("against", isolated_html(against, 40))] * tested
+    heads += [("ms weir-number", f"ms<small>{_name_html(study.largest, 30, whole=30)}</small>")] * bool(times)
     lines = []
     for one, interval in zip(whole.standings, rows, strict=True):
-        number = study.numbers.number(one.system)
-        tallied = tally(study, whole.measure, one.system)
-        verdicts = "".join(
-            f'<span>{icon_svg(icon)}<span class="weir-hidden">{words} </span>{count}</span>'
-            for icon, words, count in zip(
-                ("better", "", "worse"), ("better on", "not separable on", "worse on"), tallied, strict=True
-            )
-        )
-        verdicts = (
-            "baseline" if one.system == study.baseline else f'<span class="weir-verdicts">{verdicts}</span>'
-        )
-        label = study.label(one.system)
-        full = f"<code>{text(one.system, 120)}</code>" if label != one.system else ""
-        bounds = (
-            ""
-            if one.low is None or one.high is None
-            else f" <small>{short_score(one.low)}–{short_score(one.high)}</small>"
-        )
-        cells = [
-            f"<td>{rank_text(one, '–')}</td>",
-            f'<th scope="row">{mark_svg(number)}{text(label)}{full}</th>',
-            f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}{bounds}</td>',
-            f'<td class="weir-strip-cell">{strip_svg(interval, low, high)}</td>',
-        ]
+        cells = [f'<td class="weir-rank">{rank_text(one, "–")}</td>'] * ranked
+        cells += _standing_cells(study, one, known)
+        cells.append(f'<td class="weir-strip-cell">{strip_svg(interval, low, high)}</td>')
         if grouped:
             mine = one.letters.split() or list(one.letters)
             bars = "".join(
@@ -320,7 +384,12 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
                 for c in letters
             )
             cells.append(f'<td class="weir-groups">{bars}</td>')
-        cells.append(f'<td class="weir-against">{verdicts}</td>')
+        if tested:
+            verdicts = "baseline"
+            if one.system != study.baseline:
+                verdicts = f'<span class="weir-unit">{isolated_html(against, 40)} </span>'
+                verdicts += f'<span class="weir-verdicts">{_verdict(study, whole, one.system)}</span>'
+            cells.append(f'<td class="weir-against">{verdicts}</td>')
         if times:
             ms = times.get(one.system)
             unit = '<span class="weir-unit"> ms</span>'
@@ -329,102 +398,183 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
             )
         lines.append(f"<tr>{''.join(cells)}</tr>")
     header = "".join(f'<th scope="col" class="weir-{kind}">{name}</th>' for kind, name in heads)
+    kind = "weir-leaders" + " weir-unranked" * (not ranked)
     return (
         f'<div class="weir-frame" tabindex="0" role="region" aria-label="Leaderboard by {html_escaped(whole.measure)}">'
-        f'<table class="weir-leaders"><caption>{html_escaped(whole.measure)} on {text(whole.dataset)}</caption>'
-        f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f'<table class="{kind}"><caption>{html_escaped(whole.measure)} on {isolated_html(whole.dataset)}</caption>'
+        f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>{key_html(chart)}"
+        + f'<p class="weir-soft weir-unit">ms: of a query on {isolated_html(study.largest, 30)}</p>'
+        * bool(times)
     )
 
 
-def largest(study: Study) -> str:
-    """The dataset with most documents."""
-    return max(study.datasets, key=lambda name: study.documents(name) or 0)
+def _standing_cells(study: Study, one: Standing, known: bool) -> list[str]:
+    """Return the cells of a system's name and mean; known: some mean of the table has an interval."""
+    label = study.short_name(one.system)
+    mark = mark_svg(study.numbers.number(one.system))
+    full = f"<code>{_name_html(one.system)}</code>" if label.replace("'", '"') != one.system else ""
+    bounds = " <small>–</small>" * known
+    if one.low is not None and one.high is not None:
+        bounds = f" <small>{short_score(one.low)}–{short_score(one.high)}</small>"
+    return [
+        f'<th scope="row">{_name_html(label, before=mark)}{full}</th>',
+        f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}{bounds}</td>',
+    ]
 
 
-def grid_html(study: Study, section: Section) -> str:
-    """Datasets x systems for each measure, with a tint and an icon for each verdict against the baseline."""
-    boards = []
-    for measure in study.measures:
-        single = {c.dataset: c for c in study.on(measure)}
-        names = study.systems
-        wide = len(names) > 8
-        head = "".join(
-            f'<th scope="col">{mark_svg(study.numbers.number(n))}<span>{text(study.label(n), 60)}</span></th>'
-            for n in names
-        )
-        lines = []
-        for dataset in study.datasets:
-            comparison = single.get(dataset)
-            cells = [grid_cell(study, comparison, dataset, measure, n, wide) for n in names]
-            span = None if comparison is None else study.detectable(comparison)
-            ends = dict.fromkeys(map(coarse_score, span or ()))
-            count, size = study.query_count(dataset), study.documents(dataset)
-            few = ' <span class="weir-soft">few</span>' if count < FEW_QUERIES else ""
-            tail = [
-                f'<td class="weir-number">{count:,}{few}</td>',
-                f'<td class="weir-number weir-soft">{"–".join(ends)}</td>',
-            ]
-            tail.append(f'<td class="weir-number weir-soft">{"" if size is None else f"{size:,}"}</td>')
-            lines.append(f'<tr><th scope="row">{text(dataset)}</th>{"".join(cells)}{"".join(tail)}</tr>')
-        kind = "weir-grid" + " weir-many" * wide + " weir-most" * (len(names) > 20)
-        name = html_escaped(measure)
-        more = "".join(f'<th scope="col">{column}</th>' for column in ("queries", "detectable", "documents"))
-        boards.append(
-            f'<div class="weir-board" data-measure="{name}">'
-            f'<div class="weir-frame" tabindex="0" role="region" aria-label="{name} by collection and system">'
-            f'<table class="{kind} weir-sortable"><caption>{name}</caption>'
-            f'<thead><tr><th scope="col">collection</th>{head}{more}</tr></thead>'
-            f"<tbody>{''.join(lines)}</tbody></table></div></div>"
-        )
-    baseline = html_escaped(study.label(study.baseline))
-    steps = zip(("under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3"), range(4), strict=True)
-    swatches = "".join(
-        f'<span><i class="weir-swatch weir-t-better{n}"></i>{words}</span>' for words, n in steps
+def _verdict(study: Study, whole: Comparison, system: str) -> str:
+    if whole.unit != "datasets":
+        pair = study.against(whole, system)
+        return "" if pair is None else f"<span>{icon_svg(pair.verdict)}{html_escaped(pair.verdict)}</span>"
+    counts = zip(
+        ("better", "", "worse"),
+        ("better on", "not separable on", "worse on"),
+        tally(study, whole.measure, system),
+        strict=True,
     )
-    icons = {"better": f"better than {baseline}", "": "not separable", "worse": "worse"}
-    words = "".join(f"<span>{icon_svg(icon)}{meaning}</span>" for icon, meaning in icons.items())
-    key = f'<p class="weir-key">{words}{swatches}</p>'
-    return framed(section, f'<div class="weir-boards">{"".join(boards)}</div>{key}' + details(section))
+    return "".join(
+        f'<span>{icon_svg(icon)}<span class="weir-hidden">{words} </span>{count}</span>'
+        for icon, words, count in counts
+    )
 
 
-def grid_cell(
+def _grid_html(study: Study, section: Section) -> str:
+    boards = [
+        f'<div class="weir-board" data-measure="{html_escaped(measure)}">{_grid(study, measure)}</div>'
+        for measure in study.measures
+    ]
+    return _framed(section, f'<div class="weir-boards">{"".join(boards)}</div>' + details(section))
+
+
+def _grid(study: Study, measure: str) -> str:
+    single = {c.dataset: c for c in study.on(measure)}
+    tested = bool(direction(measure))
+    by_system = len(study.systems) > MANY_SYSTEMS
+    wide = by_system or len(study.systems) > 8
+    cells = {
+        (dataset, name): _grid_cell(study, single.get(dataset), dataset, measure, name, wide)
+        for dataset in study.datasets
+        for name in study.systems
+    }
+    heads = {
+        name: _name_html(study.short_name(name), 60, mark_svg(study.numbers.number(name)))
+        for name in study.systems
+    }
+    facts: dict[str, list[str]] = {"queries": [], "detectable": [], "documents": []}
+    for dataset in study.datasets:
+        comparison = single.get(dataset)
+        span = None if comparison is None else study.detectable(comparison)
+        count, size = study.query_count(dataset), study.documents(dataset)
+        facts["queries"].append(f"{count:,}{' (few)' * (count < FEW_QUERIES)}")
+        facts["detectable"].append("–".join(dict.fromkeys(map(coarse_score, span or ()))))
+        facts["documents"].append("" if size is None else f"{size:,}")
+    if not tested:
+        del facts["detectable"]
+
+    def column(name: str) -> str:
+        return f'<th scope="col">{name}</th>'
+
+    def row(name: str, inside: Iterable[str]) -> str:
+        return f'<tr><th scope="row">{name}</th>{"".join(inside)}</tr>'
+
+    def fact(value: str) -> str:
+        return f'<td class="weir-number weir-soft">{value}</td>'
+
+    if by_system:
+        head = "".join(map(column, ("system", *(_name_html(name, whole=8) for name in study.datasets))))
+        body = [row(heads[s], (cells[d, s] for d in study.datasets)) for s in study.systems]
+        foot = "".join(row(name, map(fact, values)) for name, values in facts.items())
+    else:
+        head = "".join(map(column, ("collection", *heads.values(), *facts)))
+        body = [
+            row(
+                isolated_html(d),
+                [*(cells[d, s] for s in study.systems), *(fact(of[n]) for of in facts.values())],
+            )
+            for n, d in enumerate(study.datasets)
+        ]
+        foot = ""
+    kind = "weir-grid" + " weir-many" * wide
+    name = html_escaped(measure)
+    return (
+        f'<div class="weir-frame" tabindex="0" role="region" aria-label="{name} by collection and system">'
+        f'<table class="{kind} weir-sortable"><caption>{name}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>"
+        + _grid_key(study, "".join(cells.values()))
+    )
+
+
+def _grid_key(study: Study, cells: str) -> str:
+    baseline = study.short_name(study.baseline)
+    icons = {"better": f"better than {baseline}", "worse": f"worse than {baseline}", "": "not separable"}
+    there = [verdict for verdict in icons if icon_svg(verdict) in cells]
+    words = "".join(f"<span>{icon_svg(icon)}{html_escaped(icons[icon])}</span>" for icon in there)
+    tints = [verdict for verdict in there if verdict]
+    steps = enumerate(("by under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3"))
+    words += "".join(
+        "<span>" + "".join(f'<i class="weir-swatch weir-t-{verdict}{n}"></i>' for verdict in tints) + f"{size}</span>"
+        for n, size in steps
+        if tints
+    )  # fmt: skip
+    return f'<p class="weir-key">{words}</p>' if words else ""
+
+
+def _grid_cell(
     study: Study, comparison: Comparison | None, dataset: str, measure: str, system: str, wide: bool
 ) -> str:
-    """A cell of the grid: the mean, bold where no system is better, and the verdict against the baseline."""
+    """Return a cell with the mean and the verdict against the baseline, in bold if no system is better."""
     row = study.mean_of.get((dataset, system, measure))
     if row is None:
         return '<td class="weir-number">–</td>'
     shown = short_score(row.mean).removeprefix("0") if wide else short_score(row.mean)
-    if comparison is None or (standing := study.standing(comparison, system)) is None:
+    if (
+        comparison is None
+        or (standing := study.standing(comparison, system)) is None
+        or not direction(measure)
+    ):
         return f'<td class="weir-number" data-value="{row.mean!r}">{shown}</td>'
     pair = study.against(comparison, system)
     verdict = pair.verdict if pair is not None else ""
     ground = tint(verdict, pair.difference if pair is not None else 0.0)
     highest = row.mean == best_of(measure, [one.mean for one in comparison.standings])
     best = " weir-best" * ((standing.best == 1 and comparison.reach.possible) if study.pairwise else highest)
-    icon = (
-        "" if system == study.baseline or (wide and verdict not in ("better", "worse")) else icon_svg(verdict)
-    )
-    words = (
-        f'<span class="weir-hidden">{verdict} {short_change(pair.difference)}</span>'
-        if pair is not None
-        else ""
-    )
+    icon = "" if system == study.baseline or (wide and verdict not in SEPARABLE) else icon_svg(verdict)
+    words = ""
+    if pair is not None:
+        words = f'<span class="weir-hidden">{verdict} {short_change(pair.difference)}</span>'
     kinds = f"weir-number{best}" + (f" weir-t-{ground}" if ground else "")
     return f'<td class="{kinds}" data-value="{row.mean!r}">{shown}{icon}{words}</td>'
 
 
-def reviewer_html(section: Section, answered: Sequence[Question]) -> str:
-    """The questions with their answers, the most serious first."""
+def _reviewer_html(section: Section, answered: Sequence[Question]) -> str:
     lines = "".join(
-        f'<div class="weir-question"><div>{severity_svg(one.severity)}<span class="weir-soft">{one.severity}</span>'
+        f'<div class="weir-question"><div>{_severity_svg(one.severity)}<span class="weir-soft">{one.severity}</span>'
         f"<h3>{html_escaped(one.question)}</h3></div>"
-        f"<p><strong>{html_escaped(one.answer.head)}</strong> {text(one.answer.text, 900)}"
-        + (f" <code>{html_escaped(one.command)}</code>" if one.command else "")
+        f"<p><strong>{html_escaped(one.answer.head)}</strong> {isolated_html(one.answer.text, 900)}"
+        + (f' <code class="weir-whole">{html_escaped(one.command)}</code>' if one.command else "")
         + "</p></div>"
         for one in answered
     )
-    return framed(section, lines)
+    return _framed(section, lines)
+
+
+def _findings_html(section: Section) -> str:
+    """Return the worst finding of each check of the audit, the most serious first, and all of them folded."""
+    summary, kinds = section.tables[0], section.tables[0].header[3:-1]
+    lines = [] if summary.header else [summary.html_body()]
+    for row in summary.rows:
+        worst, severity, check, *counts, places = (cell.text for cell in row)
+        of_kind = [(n, kind) for n, kind in zip(counts, kinds, strict=True) if n != "0"]
+        found = and_([counted(int(n), kind) if kind == "caution" else f"{n} {kind}" for n, kind in of_kind])
+        where = f"{found[:1].upper()}{found[1:]}, on {counted(int(places), 'collection')}"
+        lines.append(
+            f'<div class="weir-question"><div>{_severity_svg(severity)}<span class="weir-soft">{severity}</span>'
+            f"<h3>{html_escaped(check[:1].upper() + check[1:])}</h3></div><p>{isolated_html(typeset(worst), 900)}. "
+            f'<span class="weir-soft">{where}</span></p></div>'
+        )
+    behind = "".join(_printed(one).html_body() for one in section.behind)
+    folded = f"<details><summary>All of it</summary>{behind}</details>" if behind else ""
+    return _framed(section, "".join(lines) + folded)
 
 
 # ----------
@@ -433,24 +583,24 @@ def reviewer_html(section: Section, answered: Sequence[Question]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class QueryScores:
-    """The queries of a dataset, the hardest first, with the values of all systems.
-
-    systems: labels, in the order of values; values: float64[measures, systems, Q], NaN where there is none; texts: of
-    the queries, () where the collection is not here; moved: places of queries, the largest difference to the baseline
-    first, by the first measure; gaps: these differences, float64[systems, Q].
-    """
+    """The queries of a dataset, hardest first, with the values of all systems."""
 
     dataset: str
     systems: tuple[str, ...]
+    """Names, in the order of `values`."""
     ids: tuple[str, ...]
     texts: tuple[str, ...]
+    """Texts of the queries; () without the collection."""
     values: Float64
+    """float64[measures, systems, queries]; NaN for no value."""
     moved: Int64
+    """Positions of queries, the largest difference to the baseline by the first measure first."""
     gaps: Float64
+    """Differences to the baseline: float64[systems, queries]."""
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
-        """The queries of a dataset of the study."""
+        """Read the scores of a dataset of the study."""
         cells = [cell for cell in study.cells if cell.dataset == dataset]
         scores = [cell.values() for cell in cells]
         queries = scores[0].queries
@@ -470,9 +620,9 @@ class QueryScores:
         return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
 
     def packed(self) -> tuple[bytes, list[float], list[float]]:
-        """(the values as two byte planes of steps, deflated; of each measure the least value and the range).
+        """Return (values as two deflated byte planes, minimum and range of each measure).
 
-        The range of a measure within 0 and 1 is all of that, so that a step is the last decimal that tables print.
+        The range is 1 for values within 0 and 1, so that a step is the last decimal of a table.
         """
         lows, spans, steps = list[float](), list[float](), []
         for of_measure in self.values:
@@ -487,7 +637,7 @@ class QueryScores:
         return zlib.compress(raw[:, 0].tobytes() + raw[:, 1].tobytes(), 6), lows, spans
 
     def largest(self, baseline: str) -> Iterator[tuple[str, str, str, str, float]]:
-        """The largest gain and loss of each system: dataset, query, its text, system, difference."""
+        """Yield the largest gain and loss of each system: dataset, query, text, system, difference."""
         for system, gaps in zip(self.systems, self.gaps, strict=True):
             for n in sorted({int(np.argmax(gaps)), int(np.argmin(gaps))}):
                 if system != baseline and gaps[n] != 0:
@@ -501,7 +651,6 @@ class QueryScores:
 
 
 def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, ...]:
-    """The texts of queries, cut; () where the collection is not here."""
     try:
         queries = study.collections[dataset].all_queries
     except (KeyError, WeirError):
@@ -515,21 +664,22 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """What the query browser reads.
-
-    index: of each dataset its systems, measures and counts; values: as `QueryScores.packed`; texts: of each dataset,
-    deflated JSON with queries, rankings, documents and grades; top: the largest differences to the baseline, for
-    readers without JavaScript.
-    """
+    """The data of the page's query browser, compressed for embedding."""
 
     index: dict[str, Any]
+    """Systems, measures and counts of each dataset."""
     values: tuple[bytes, ...]
+    """Of each dataset, as `QueryScores.packed`."""
     texts: tuple[bytes, ...]
+    """Of each dataset, deflated JSON of queries, rankings, documents and grades."""
     top: tuple[tuple[str, str, str, str, float], ...]
+    """The largest differences to the baseline, for readers without JavaScript."""
+    unread: tuple[tuple[str, int], ...] = ()
+    """Datasets whose rankings are too large to read, with their bytes."""
 
     @staticmethod
     def of(study: Study) -> Packed:
-        """The values of all queries, and as many rankings with excerpts as PAGE_BYTES leave room for."""
+        """Pack the values of all queries, and rankings with excerpts until PAGE_BYTES or RUN_BYTES are reached."""
         all_scores = [QueryScores.of(study, dataset) for dataset in study.datasets]
         packed = [one.packed() for one in all_scores]
         texts: list[dict[str, Any]] = [{"ids": one.ids, "texts": one.texts} for one in all_scores]
@@ -545,17 +695,26 @@ class Packed:
         ]
         room = PAGE_BYTES - sum(len(data) * 4 // 3 for data, *_ in packed)
         room -= sum(len(json.dumps(one)) // 2 for one in texts)
-        run_bytes = sum(cell.run.stat().st_size for cell in study.cells if cell.run.exists())
-        for n, one in enumerate(all_scores if run_bytes <= RUN_BYTES else ()):
-            budget = room // (len(all_scores) - n)
-            if budget > 0:
+        sizes = [
+            sum(c.run.stat().st_size for c in study.cells if c.dataset == one.dataset and c.run.exists())
+            for one in all_scores
+        ]
+        read, unread = 0, list[int]()
+        for left, n in enumerate(
+            sorted(range(len(all_scores)), key=sizes.__getitem__)
+        ):  # the small ones first
+            one, budget = all_scores[n], room // (len(all_scores) - left)
+            read += sizes[n]
+            if read > RUN_BYTES:
+                unread.append(n)
+            elif budget > 0:
                 cells = [cell for cell in study.cells if cell.dataset == one.dataset]
                 rankings, used = with_rankings(study, one, cells, budget)
                 texts[n] |= rankings
                 entries[n]["ranked"] = len(rankings["rankings"])
                 room -= used
         index = {
-            "systems": [study.label(name) for name in study.systems],
+            "systems": [study.short_name(name) for name in study.systems],
             "baseline": study.systems.index(study.baseline),
             "measures": list(study.measures),
             "datasets": entries,
@@ -564,10 +723,16 @@ class Packed:
         }
         top = sorted((t for one in all_scores for t in one.largest(study.baseline)), key=lambda t: -abs(t[4]))
         deflated = tuple(zlib.compress(json.dumps(one, ensure_ascii=False).encode(), 9) for one in texts)
-        return Packed(index, tuple(data for data, *_ in packed), deflated, tuple(top[:SHOWN_MOVES]))
+        return Packed(
+            index,
+            tuple(data for data, *_ in packed),
+            deflated,
+            tuple(top[:SHOWN_MOVES]),
+            tuple((all_scores[n].dataset, sizes[n]) for n in sorted(unread)),
+        )
 
     def elements(self) -> Iterator[str]:
-        """The data as elements that no browser runs."""
+        """Yield the data as elements that no browser runs."""
         index = json.dumps(self.index, ensure_ascii=False).replace("<", "\\u003c")
         yield f'<script type="application/json" id="weir-index">{index}</script>\n'
         for kind, parts in (("values", self.values), ("texts", self.texts)):
@@ -579,12 +744,10 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """(the first documents of each system for as many queries as the budget allows, the bytes that they take).
+    """Return (the first documents of each system for the queries that moved most, the bytes they take).
 
-    The queries that moved most come first. Documents come with an excerpt where the collection is here; grades are
-    those of its judgments. rankings: by the place of a query, "r" for each system the numbers of documents, None where
-    its ranking is not here, "g" the grades by the number of a document, and "o" who judged it where the judgments say
-    it. judged: whether the judgments are here.
+    rankings: by position of the query, "r": document numbers of each system, None without its ranking; "g": grades by
+    document number; "o": who judged, if known. judged: True if the judgments are on this machine.
     """
     runs = []
     for cell in cells:
@@ -631,7 +794,6 @@ def with_rankings(
 
 
 def _documents(collection: Dataset | None, names: Sequence[str]) -> list[list[str]]:
-    """The name, the title and an excerpt of documents, "" where the collection is not here."""
     documents = [[name, "", ""] for name in names]
     if collection is not None and collection.layout.documents is not None and names:
         corpus = collection.corpus
@@ -643,36 +805,45 @@ def _documents(collection: Dataset | None, names: Sequence[str]) -> list[list[st
     return documents
 
 
-def queries_html(study: Study, packed: Packed) -> str:
-    """The query browser, which a script fills, and the largest differences as a table."""
+def _queries_html(study: Study, packed: Packed) -> str:
     lines = [
         [
             "collection",
             "query",
             "text",
             "system",
-            f"{study.measures[0]} against {study.label(study.baseline)}",
+            f"{study.measures[0]} against {study.short_name(study.baseline)}",
         ]
     ]
     lines += [
-        [dataset, query[:80], excerpt(words, 80), study.label(system), short_change(gap)]
+        [dataset, query[:80], excerpt(words, 80), study.short_name(system), short_change(gap)]
         for dataset, query, words, system, gap in packed.top
     ]
     table = table_of(lines, right=1, keys=4, title="Largest differences").html_body() if packed.top else ""
     datasets = packed.index["datasets"]
     total, ranked = sum(d["queries"] for d in datasets), sum(d.get("ranked", 0) for d in datasets)
-    left = "" if ranked == total else (
-        f" Rankings of {ranked:,} of {total:,} queries are packed in this page, those that moved most; of the others, "
-        "weir diff shows them."
-    )  # fmt: skip
+    left = how = ""
+    if ranked:
+        how = " Choose a query to see documents side by side, and a document to read on; matched words are underlined."
+        if ranked < total:
+            left = (
+                f" Rankings of {ranked:,} of {total:,} queries are packed in this page, those that moved most"
+            )
+    elif total:
+        left = " No rankings are packed in this page"
+    if packed.unread:
+        names = and_([name for name, _ in packed.unread], 3)
+        large = bytes_text(max(bytes_of for _, bytes_of in packed.unread))
+        most = "up to " * (len(packed.unread) > 1)
+        left += f"{'; none' if ranked else ', none'} of {names}, whose rankings are {most}{large}"
+    left += "; of the others, weir diff shows them." if left else ""
     section = Section(
         "queries",
         "Queries",
-        f"Every query with the scores of all systems; the table has those that moved most.{left}",
+        f"Every query with the scores of all systems{'; the table has those that moved most' * bool(table)}.{left}",
     )
-    how = "Choose a query to see documents side by side: matched words are underlined."
-    inside = f'<p class="weir-lead weir-screen">{how}</p>'
+    inside = f'<p class="weir-lead weir-screen">{how.strip()}</p>' if how else ""
     inside += '<div id="weir-browser" class="weir-browser" hidden></div>'
-    return framed(
-        section, f"{inside}<details><summary>The largest differences as a table</summary>{table}</details>"
-    )
+    if table:
+        inside += f"<details><summary>The largest differences as a table</summary>{table}</details>"
+    return _framed(section, inside)

@@ -1,4 +1,4 @@
-"""Tables of a paper: datasets x systems with averages against a baseline, from own results or published scores."""
+"""Tables for a paper: datasets x systems with averages against a baseline, of own results or published scores."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
-from weir.core.rounding import figure, share, share_change, short_score
+from weir.core.rounding import figure, percent, share_change, short_score
 from weir.core.tables import Cell, Table, table_of
 from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
 from weir.experiment.efficiency import Efficiency
-from weir.experiment.published import PublishedScore, facts_table, published, publisher_of
+from weir.experiment.published import (
+    PublishedScore,
+    facts_table,
+    published,
+    publisher_of,
+    reported_of,
+)
+from weir.experiment.results import not_as_published, unequal_depths
 from weir.measures.measure import direction
 from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
@@ -22,18 +30,18 @@ from weir.systems.expression import expression_tree
 from weir.systems.fusion.methods import METHODS
 
 IN_DOMAIN = "‡"
-"""Behind a score on data that the system was trained on."""
+"""Mark after a score on data that the system was trained on."""
 
 
 WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "filtered", *METHODS})
-"""Names of systems that hold no model but in their parts."""
+"""Names of systems that hold no model, except in their parts."""
 
 
 @cache
 def trained_on(system: str) -> frozenset[str] | None:
-    """The collections on whose judgments the models of a system were trained, None where that is not known of a part.
+    """Return the collections whose judgments trained a system's models; None if unknown for a part.
 
-    system: its name. A stored run, a server, a program and a function of one's own may hold any model.
+    system: its name; of a stored run, server, program or function, the models are unknown.
     """
     try:
         tree = expression_tree(system)
@@ -59,11 +67,13 @@ def trained_on(system: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class PaperScore:
-    """A score as a paper prints it; in_domain: the system was trained on these data; verdict: against the baseline."""
+    """A score in a table of a paper, with its marks."""
 
     value: float
     in_domain: bool = False
+    """True if the system was trained on these data."""
     verdict: str = ""
+    """Against the baseline."""
 
 
 Scores = Mapping[tuple[str, str], PaperScore]
@@ -73,12 +83,12 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Datasets in rows, systems in columns; the best of a row is bold, the second underlined.
+    """Return datasets x systems, the best of a row bold, the second underlined, with averages below if several.
 
-    Below stand the average of each system over the datasets that the baseline and it have, that average against the
-    baseline's in per cent, and on how many datasets it is above and below the baseline. Datasets on which most systems
-    were trained stand in the table and in no average. units: what each dataset counts as in averages. Raises
-    UnknownName for a baseline without a score.
+    Averages are over the datasets that all systems have, without those on which most were trained: none of fewer than
+    two, none of a system that shares no dataset with the baseline. Then follow the average against the baseline's in
+    per cent and the datasets above and below it, each over the datasets that a system shares with the baseline.
+    units: unit of each dataset in averages. Raises UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -86,29 +96,46 @@ def paper_table(
         raise UnknownName("system to be the baseline", baseline, systems)
     rows = [tuple(_row(scores, dataset, systems, direction(measure))) for dataset in datasets]
     averaged = [d for d in datasets if not _trained_on(scores, d, systems)]
-    averages, against, above = [Cell("average")], [Cell(f"against {baseline}")], [Cell("higher / lower")]
+    beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
+    shared = [d for d in averaged if all((d, system) in scores for system in beside)]
+    averages, against = [Cell("average")], [Cell(f"against {baseline}")]
+    above, below = [Cell("datasets higher")], [Cell("datasets lower")]
     for system in systems:
         common = [d for d in averaged if (d, system) in scores and (d, baseline) in scores]
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
-        averages.append(Cell(short_score(mean), value=mean) if common else Cell("–"))
+        average = _mean(scores, system, shared if system in beside else [], units or {})
+        averages.append(Cell(short_score(average), value=average) if system in beside else Cell("–"))
         compared = system != baseline and base > 0 and math.isfinite(mean)
         against.append(Cell(share_change(mean / base), value=mean / base - 1) if compared else Cell(""))
         gaps = [scores[d, system].value - scores[d, baseline].value for d in common]
-        counts = f"{sum(gap > 0 for gap in gaps)} / {sum(gap < 0 for gap in gaps)}"
-        above.append(Cell("" if system == baseline or not common else counts))
+        counted = system != baseline and bool(common)
+        above.append(Cell(str(sum(gap > 0 for gap in gaps)) if counted else ""))
+        below.append(Cell(str(sum(gap < 0 for gap in gaps)) if counted else ""))
     notes = [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
     outside = [d for d in datasets if d not in averaged]
     notes += [f"averages leave out {', '.join(outside)}"] if outside else []
     if len({len([d for d in averaged if (d, s) in scores]) for s in systems}) > 1:
-        notes.append("averages and counts are over the datasets that a system shares with the baseline")
+        notes.append("ratios and counts are over the datasets that a system shares with the baseline")
+    if len(shared) < len(averaged):
+        over = (
+            f"are over the {len(shared)}"
+            if len(shared) > 1
+            else f"need two datasets, and there is {len(shared)}"
+        )
+        notes.append(f"averages {over} of {len(averaged)} that all systems have")
     if units and len(set(units.values())) < len(units):
         notes.append("in averages a whole group of datasets counts as one")
-    lines = (*rows, tuple(averages), tuple(against), tuple(above))
+    several = len(datasets) > 1
+    lines = (
+        *rows,
+        *[tuple(averages)] * (len(shared) > 1),
+        tuple(against),
+        *[tuple(above), tuple(below)] * several,
+    )
     return Table(measure, ("dataset", *systems), lines, tuple(notes), above=(caption,) * bool(caption))
 
 
 def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[str, str]) -> float:
-    """The mean over units of the means over their datasets; NaN for no dataset."""
     by_unit: dict[str, list[float]] = {}
     for dataset in datasets:
         by_unit.setdefault(units.get(dataset, dataset), []).append(scores[dataset, system].value)
@@ -117,7 +144,6 @@ def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[s
 
 
 def _row(scores: Scores, dataset: str, systems: Sequence[str], way: int) -> Iterable[Cell]:
-    """The cells of a dataset; way: as `direction`, so that the best of a measure without one is not marked."""
     there = sorted({-way * round(scores[dataset, s].value, 6) for s in systems if (dataset, s) in scores})
     yield Cell(dataset)
     for system in systems:
@@ -139,22 +165,22 @@ def _trained_on(scores: Scores, dataset: str, systems: Sequence[str]) -> bool:
 def crossed(
     corner: str, cells: Mapping[tuple[str, str], str], title: str = "", notes: Sequence[str] = ()
 ) -> Table:
-    """A table of cells by row and column, each in the order of their first mention; "–" where there is none."""
+    """Return a table of cells by row and column in order of first mention; "–" for a hole."""
     rows, columns = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
     lines = [[corner, *columns], *([row, *(cells.get((row, c), "–") for c in columns)] for row in rows)]
     return replace(table_of(lines, right=None), title=title, notes=tuple(notes))
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Which share of the first ten documents is judged: datasets x systems, as Elastic's table 2."""
-    table = crossed("dataset", {key: share(rate) for key, rate in rates.items()})
+    """Return the judged share of the first ten documents, datasets x systems, as Elastic's table 2."""
+    table = crossed("dataset", {key: percent(rate) for key, rate in rates.items()})
     rows = ((Cell(one.text, value=rates.get((row[0].text, name))) for name, one in zip(table.header, row, strict=True))
             for row in table.rows)  # fmt: skip
     return replace(table, rows=tuple(map(tuple, rows)))
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """What a system costs on one collection: time of a query, size of the index; as BEIR's table 3."""
+    """Return the time of a query and the size of the index on one collection, as BEIR's table 3."""
     cells = {}
     for one in costs:
         ms, gigabytes = one.mean_ms if one.p50_ms is None else one.p50_ms, one.bytes_per_million
@@ -168,11 +194,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """What a table of collections says about one.
-
-    copies: documents whose title and text another has too, as Elastic counts them; beyond: those but for the first of
-    each, as Weir does, None where that is not known.
-    """
+    """The numbers of one collection in a report's table of collections."""
 
     name: str
     task: str
@@ -185,11 +207,13 @@ class CollectionFacts:
     words_per_query: float | None
     words_per_document: float | None
     copies: int | None
+    """Documents that share title and text with another, as Elastic counts; None if unknown."""
     beyond: int | None = None
+    """Copies without the first of each, as Weir counts; None if unknown."""
 
     @staticmethod
-    def counted(card: CollectionCard) -> CollectionFacts:
-        """Of a collection that is here, counted from its files."""
+    def of_card(card: CollectionCard) -> CollectionFacts:
+        """Return the numbers of a collection on this machine, from its card."""
         words = card.words_per_query, card.words_per_document
         counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
         return CollectionFacts(
@@ -205,7 +229,7 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Of the catalogue; several collections that are reported as one are added up."""
+        """Read the catalogue; several collections reported as one are added up."""
         first = parts[0]
         positive, zero = (
             sum(
@@ -226,21 +250,24 @@ class CollectionFacts:
 
 
 def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
-    """What the collections hold: BEIR's table 1 and the judgments and duplicates of Elastic's."""
-    lines = [["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
-              "words a document", "positive", "zero", "copies"]]  # fmt: skip
+    """Return sizes, words, judgments and copies of collections: BEIR's table 1 and Elastic's."""
+    lines: list[list[str | Cell]] = [
+        ["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
+         "words a document", "positive", "zero", "copies"]
+    ]  # fmt: skip
     for one in facts:
         known = one.positive + one.zero > 0
+        each = one.positive / one.queries if known else None
+        means = (each, one.words_per_query, one.words_per_document)
+        copies = (
+            "–" if one.copies is None else f"{one.copies:,}" + (f" ({one.beyond:,})" if one.beyond else "")
+        )
         lines.append(
-            [one.name, one.task, one.domain, one.relevance, f"{one.documents:,}", f"{one.queries:,}"]
-            + [f"{one.positive / one.queries:.2f}" if known else "–"]
-            + ["–" if w is None else f"{w:.2f}" for w in (one.words_per_query, one.words_per_document)]
-            + [f"{n:,}" if known else "–" for n in (one.positive, one.zero)]
-            + [
-                "–"
-                if one.copies is None
-                else f"{one.copies:,}" + (f" ({one.beyond:,})" if one.beyond else "")
-            ]
+            [one.name, one.task, one.domain, one.relevance]
+            + [Cell(f"{n:,}", value=n) for n in (one.documents, one.queries)]
+            + [Cell("–" if mean is None else f"{mean:.2f}", value=mean) for mean in means]
+            + [Cell(f"{n:,}", value=n) if known else "–" for n in (one.positive, one.zero)]
+            + [Cell(copies, value=one.copies)]
         )
     return replace(table_of(lines, right=8, keys=4), title=title, notes=(*notes, COPIES))
 
@@ -261,6 +288,27 @@ PUBLISHED = (*TABLES_OF_COLLECTIONS, "BEIR table 2", *PRINTED, "BEIR table 9")
 """Tables of two studies. Their tables of collections are one here, counted in the catalogue."""
 
 
+def published_tables(
+    publisher: str,
+    folder: Path | None = None,
+    measures: Sequence[str] = (),
+    baseline: str | None = None,
+    datasets: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    labels: Sequence[str] = (),
+) -> list[Table]:
+    """Return a table of published numbers for each measure, by default nDCG@10.
+
+    folder: a results folder whose scores stand beside them.
+    labels: as in `report`; other arguments and errors as of `published_table`.
+    """
+    study = None if folder is None else Study.of(folder, None, (), labels=labels)
+    return [
+        published_table(publisher, measure, baseline, datasets, systems, study)
+        for measure in measures or ("nDCG@10",)
+    ]
+
+
 def published_table(
     name: str,
     measure: str = "nDCG@10",
@@ -269,16 +317,19 @@ def published_table(
     systems: Sequence[str] = (),
     study: Study | None = None,
 ) -> Table:
-    """A table of published numbers.
+    """Return a table of published numbers.
 
-    name: one of PUBLISHED, or a publisher such as "BEIR paper", whose scores by the measure are shown; baseline: of
-    averages, by default the publisher's BM25 or its first system; datasets: these, or the members of these groups,
-    alone; systems: those alone that have all words of one of these; study: one's own results, which stand beside them
-    on the splits that both have. Raises BadValue where nothing is published, and for parts of a table that is printed
-    as it is, UnknownName for a dataset, system or baseline that is not there.
+    name: one of PUBLISHED, or a publisher such as "BEIR paper", for its scores by the measure.
+    baseline: of averages, by default the publisher's BM25, else its first system.
+    datasets: only these, or the members of these groups.
+    systems: only systems that have all words of one of these.
+    study: own results, shown beside on the splits that both have.
+
+    Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
+    for an absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
-        raise BadValue(f"{name} is printed as it is; leave out -d, -s and the folder")
+        raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
     if name in TABLES_OF_COLLECTIONS:
         own = [one for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
         of_paper = [one.dataset for one in _chosen(own, datasets, ())]
@@ -323,11 +374,14 @@ def published_table(
     )
     notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
     if study is not None:
-        mine = _beside(study, measure, place_of)
+        other = {cell.folder: told for cell in study.cells if (told := not_as_published(cell))}
+        as_published = tuple(cell for cell in study.cells if cell.folder not in other)
+        mine = _beside(replace(study, cells=as_published), measure, place_of)
+        notes += dict.fromkeys(f"left out: {told}" for told in other.values())
         scores |= mine
         how = "every judged query counts, and ties stand by descending identifier"
         lacking = f"{study.folder} has no {measure} on these collections and splits"
-        notes.append(f"(here): scored by Weir: {how}" if mine else lacking)
+        notes += [f"(here): scored by Weir: {how}"] if mine else [lacking] * (not other)
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
@@ -336,7 +390,6 @@ def published_table(
 def _chosen(
     scores: Sequence[PublishedScore], datasets: Sequence[str], systems: Sequence[str]
 ) -> list[PublishedScore]:
-    """The scores of these datasets and systems; raises UnknownName for one that none is of."""
     for name in datasets:
         if not any(one.dataset in members(name) or one.dataset == name for one in scores):
             raise UnknownName("dataset among these scores", name, {one.dataset for one in scores})
@@ -361,16 +414,17 @@ def _chosen(
 def _beside(
     study: Study, measure: str, place_of: Mapping[tuple[str, str], str]
 ) -> dict[tuple[str, str], PaperScore]:
-    """The means of one's own systems on the collections and splits of a table, under their names and "(here)"."""
-    return {
-        (place_of[cell.collection, cell.split], f"{study.label(cell.label)} (here)"): PaperScore(mean)
-        for cell in study.cells
-        if (cell.collection, cell.split) in place_of and (mean := cell.mean(measure)) is not None
-    }
+    mine = {}
+    for cell in study.cells:
+        at = reported_of(cell)
+        mean, place = cell.mean(measure), place_of.get((at.dataset, at.split))
+        if mean is not None and place is not None:
+            mine[place, f"{study.short_name(cell.label)} (here)"] = PaperScore(mean)
+    return mine
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """The same table of one's own results, for each measure, with the verdicts against the baseline."""
+    """Return the paper's table of own results for each measure, with verdicts against the baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {
@@ -380,13 +434,15 @@ def study_tables(study: Study) -> tuple[Table, ...]:
             if s != study.baseline and (pair := study.against(c, s)) is not None
         }
         scores = {
-            (dataset, study.label(system)): PaperScore(
+            (dataset, study.short_name(system)): PaperScore(
                 row.mean, dataset in (trained_on(system) or ()), verdicts.get((dataset, system), "")
             )
             for (dataset, system, name), row in study.mean_of.items()
             if name == measure and dataset in study.datasets
         }
-        name = study.label(study.baseline)
+        name = study.short_name(study.baseline)
         how = f"{study.family}; triangles: better or worse than {name}" if study.comparisons else ""
-        tables.append(paper_table(scores, measure, name, how, study.unit_of))
+        table = paper_table(scores, measure, name, how, study.unit_of)
+        deep = (note.text for note in unequal_depths(study.named_cells, [measure]))
+        tables.append(replace(table, notes=(*table.notes, *deep)))
     return tuple(tables)

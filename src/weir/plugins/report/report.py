@@ -1,4 +1,4 @@
-"""Reports of results folders: a value with sections, which is written as a page, as tables and figures, as Markdown."""
+"""Reports of results folders, written as a page, tables, figures or Markdown."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
-from weir.api.charts import write_figure
+from weir.api.charts import notebook_chart, write_figure
+from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS
 from weir.argument_types import checked
 from weir.audit import Audit, audited_all
-from weir.core.charts import MIDDLE_PX, Chart, css, svg
+from weir.core import frames
+from weir.core.charts import WIDTHS_PX, Chart, css, sheets
 from weir.core.rounding import short_score
 from weir.core.scores import Note
 from weir.core.tables import (
@@ -21,7 +25,7 @@ from weir.core.tables import (
     html_escaped,
     markdown_escaped,
     notebook_html,
-    written,
+    tables_as_text,
 )
 from weir.errors import WeirError
 from weir.experiment.audit_subjects import subjects_of
@@ -34,6 +38,7 @@ from weir.plugins.report.sections import (
     Question,
     Section,
     questions,
+    ranges_differ,
     sections,
     tally,
 )
@@ -49,38 +54,42 @@ ENDINGS = {"latex": "tex", "markdown": "md"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """What a results folder says: sections with charts and tables, and the questions of a sceptical reviewer."""
+    """The sections of a results folder, with charts and tables, and the questions of a sceptical reviewer."""
 
     study: Study
     sections: tuple[Section, ...]
     questions: tuple[Question, ...]
+    audits: tuple[Audit, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
-        """The tables of all sections."""
+        """Return the tables of all sections, in the report's order."""
         return tuple(table for section in self.sections for table in section.tables)
 
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said beside the scores."""
+        """Return the notes that qualify the report's scores."""
         return self.study.notes
 
     def charts(self) -> tuple[Chart, ...]:
-        """The charts of all sections."""
+        """Return the charts of all sections, in the report's order."""
         return tuple(chart for section in self.sections for chart in section.charts)
+
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each dataset, system and measure of the report, as `weir.results` has them."""
+        return ResultSet(ROWS, tuple(self.study.rows)).columns()
 
     def __repr__(self) -> str:
         return self.to_markdown()
 
     def _repr_html_(self) -> str:
-        """The conclusions and the charts for a notebook, the numbers of each section behind a click."""
         head, *others = self.sections
-        parts = [f"<style>{css()}</style><h3>{html_escaped(head.title)}</h3><p>{html_escaped(head.lead)}</p>"]
+        parts = [f"<style>{css(notebook=True)}</style><h3>{html_escaped(head.title)}</h3>"]
+        parts.append(f"<p>{html_escaped(head.lead)}</p>")
         for heading, statements in head.lists:
             parts += [f"<h4>{html_escaped(heading)}</h4>", *map(statement, statements)]
         for one in others:
-            drawn = "".join(
-                f"<p><strong>{html_escaped(caption(chart))}</strong></p>{svg(chart, MIDDLE_PX, classes=True, key=True)}"
-                for chart in one.charts
-            )
+            drawn = "".join(notebook_chart(chart, caption(chart)) for chart in one.charts)
             tables = "".join(table.html_body() for table in one.tables)
             numbers = folded_html("The numbers as a table", tables) if drawn and tables else tables
             inside = f"<p>{html_escaped(one.lead)}</p>{drawn}{page_notes(one)}{numbers}"
@@ -90,15 +99,15 @@ class Report:
         return "\n".join([*parts, notebook_html((), self.notes())])
 
     def to_html(self) -> str:
-        """The whole report as one page that asks for nothing from elsewhere."""
-        return page(self.study, self.sections, self.questions)
+        """Return the report as one page that loads nothing."""
+        return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page; raises StoreError when the disk refuses."""
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
-        """The report in MARKDOWN_LINES lines at most: conclusions, the leaderboard, what is serious."""
+        """Return conclusions, leaderboard and serious questions in at most MARKDOWN_LINES lines."""
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
@@ -108,17 +117,19 @@ class Report:
                 for s in statements[:3]
             ]
         measure = study.measures[0]
-        whole = study.whole(measure)
+        whole = study.ranking_comparison(measure)
         if whole is not None:
-            head_line = f"| rank | system | {measure} | 95% interval | better/not separable/worse |"
-            lines += ["", head_line, "|---|---|---:|---|---|"]
+            ranked = ranges_differ(whole)
+            head_line = f"| system | {measure} | 95% interval | better/not separable/worse |"
+            lines += ["", "| rank " * ranked + head_line, "|---" * ranked + "|---|---:|---|---|"]
             for one in whole.standings[:10]:
                 known = one.low is not None and one.high is not None
                 ends = f"{short_score(one.low or 0)}–{short_score(one.high or 0)}" if known else ""
                 tallied = map(str, tally(study, measure, one.system))
                 counts = "baseline" if one.system == study.baseline else "/".join(tallied)
-                name, rank = markdown_escaped(study.label(one.system)), rank_text(one, "–")
-                lines.append(f"| {rank} | {name} | {short_score(one.mean)} | {ends} | {counts} |")
+                name, rank = markdown_escaped(study.short_name(one.system)), rank_text(one, "–")
+                row = f"| {name} | {short_score(one.mean)} | {ends} | {counts} |"
+                lines.append(f"| {rank} " * ranked + row)
         serious = [one for one in self.questions if one.severity == "serious"]
         lines += [""] * bool(serious)
         room = MARKDOWN_LINES - len(lines) - 1
@@ -129,7 +140,7 @@ class Report:
         return "\n".join(lines[:MARKDOWN_LINES])
 
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write the tables of a paper and each section's as LaTeX and Markdown, and as CSV unrounded, a file each.
+        """Write the tables as LaTeX, Markdown and unrounded CSV; return the paths.
 
         `scores` holds datasets x systems with averages against the baseline. Raises StoreError when the disk refuses.
         """
@@ -137,33 +148,38 @@ class Report:
         paths = write_tables(study_tables(self.study), place, "scores")
         for section in self.sections:
             if tables := [one for one in section.tables if one.header]:
-                paths += write_tables(tables, place, section.name, [one.to_csv() for one in section.records])
+                plain = [one.to_csv() for one in section.records] or [one.csv() for one in section.plain]
+                paths += write_tables(tables, place, section.name, plain)
         return paths
 
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
-        """Write each chart in files of these endings, of svg, png and pdf; width and errors as `Figure.save`."""
+        """Write each chart with the endings svg, png or pdf; return the paths.
+
+        A chart taller than a sheet of paper is several numbered files. Width and errors are as in `Figure.save`.
+        """
         paths, place = [], path_of(folder)
         make_folder(place)
         for section in self.sections:
             for number, chart in enumerate(section.charts):
                 words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:50]
-                for ending in endings:
-                    path = place / f"{section.name}-{number + 1}-{words}.{ending}"
-                    write_figure(chart, own_file(path), width)
-                    paths.append(path)
+                parts = sheets(chart, WIDTHS_PX[width])
+                for part, ending in product(range(len(parts)), endings):
+                    name = f"{section.name}-{number + 1}-{words}{f'-{part + 1}' * (len(parts) > 1)}.{ending}"
+                    write_figure(parts[part], own_file(place / name), width)
+                    paths.append(place / name)
         return paths
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables into files of this name as LaTeX, Markdown and CSV; raises StoreError when the disk refuses.
+    """Write tables as LaTeX, Markdown and CSV under one name; several tables are one CSV file each.
 
-    Of several tables in CSV each is a file, whose name ends in its number. csv: their texts, by default the tables'.
+    csv: texts instead of the tables' own. Raises StoreError when the disk refuses.
     """
     make_folder(folder)
     values = csv or [one.csv() for one in tables]
-    texts = {f"{name}.{ending}": written(tables, form) for form, ending in ENDINGS.items()}
+    texts = {f"{name}.{ending}": tables_as_text(tables, form) for form, ending in ENDINGS.items()}
     texts |= {
         f"{name}.csv" if len(values) == 1 else f"{name}-{number}.csv": text
         for number, text in enumerate(values, 1)
@@ -185,27 +201,31 @@ def report(
     audit: bool = True,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """What a results folder says, as `weir report` shows it.
+    """Return the report of a results folder, as `weir report` writes it.
 
-    baseline: the system that others are compared with, by default bm25 or the first; measures, datasets, systems: these
-    alone; labels: names of systems, such as "tuned=bm25(k1=1.2)"; audit: also audit the collections that are here;
-    progress: is called with what is being done, how much of it, of how much. Raises FormatError for a folder without
-    results, UnknownName for a name that is not there.
+    baseline: compare with this system, by default bm25, else the first.
+    measures: these measures alone, by default all.
+    datasets: these datasets alone, by default all; a group means its members.
+    systems: these systems alone, by default all.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
+    audit: also audit the collections on this machine.
+    progress: called with the task, the steps done and all steps.
+
+    Raises FormatError for a folder without results, UnknownName for an absent name.
     """
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
-    audits = audits_of(study, progress) if audit else []
+    audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)
-    return Report(study, sections(study, audits, answered), answered)
+    return Report(study, sections(study, audits, answered), answered, tuple(audits))
 
 
-def audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
-    """The audits of the collections of a study and of its systems, by their labels; [] where no collection is here."""
+def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
     try:
         subjects = [
             replace(
                 one,
-                runs={study.label(name): run for name, run in one.runs.items() if name in study.systems},
-                unscored={study.label(name): counts for name, counts in one.unscored.items()},
+                runs={study.short_name(name): run for name, run in one.runs.items() if name in study.systems},
+                unscored={study.short_name(name): counts for name, counts in one.unscored.items()},
             )
             for one in subjects_of([study.folder])
             if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)

@@ -1,45 +1,58 @@
-"""The sections of a report: what each says, draws and tabulates. A section stands where its data are."""
+"""The sections of a report: their sentences, charts and tables. A section without data is left out."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from weir.api.charts import cost_charts, difference_chart, front, length_charts, standings_chart, verdict_map
+from weir.api.charts import (
+    MANY_SYSTEMS,
+    SEPARABLE,
+    by_system,
+    cost_charts,
+    difference_chart,
+    front,
+    length_charts,
+    standings_chart,
+    verdict_map,
+)
 from weir.api.result_set import ResultSet
-from weir.api.rows import grid_tables, grids_marked
+from weir.api.rows import COMPARISONS, ROWS, grid_tables, grids_marked
 from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
-from weir.audit.check import Audit, audit_tables
+from weir.audit.check import Audit, Finding, audit_tables
 from weir.audit.judgments import BEIR_HOLE, HOLE
+from weir.audit.subsets import WANTED_DIFFERENCE
 from weir.core.charts import Chart, HeatMap, Interval, Intervals, Panel, Points, Spread
 from weir.core.rounding import (
     coarse_score,
     counted,
     duration,
     figure,
+    one_or_more,
+    percent,
     probability,
-    share,
     short_change,
     short_score,
+    typeset,
 )
 from weir.core.scores import Row
 from weir.core.subject import Subject
-from weir.core.tables import Table, sentences, table_of
+from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
-from weir.experiment.efficiency import efficiency_tables
-from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
-from weir.experiment.results import PARSE_FAILURES, search_seconds, stages_of
+from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables
+from weir.experiment.results import PARSE_FAILURES, search_seconds, unequal_depths
 from weir.files.runs import read_run
 from weir.measures.measure import direction
-from weir.models.verdicts import SCORED_KINDS
+from weir.plugins.llm.answers_report import ModelUse, model_uses, use_tables
 from weir.plugins.report.paper import (
     CollectionFacts,
     collection_table,
@@ -48,27 +61,31 @@ from weir.plugins.report.paper import (
     trained_on,
 )
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
+from weir.registry import Registry
+from weir.services.answers import SCORED_KINDS
 from weir.stats.compare import Comparison, compare_tables, disagrees, rank_text
+from weir.stats.permutation import enumerated
 from weir.stats.score_rows import answered_rate
+from weir.stats.significance import TESTS
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
-MOST_SENTENCES = 4
+MOST_SENTENCES = 5
 """Sentences under what can be concluded, and under what cannot."""
 UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
-MOST_BOUND_COLLECTIONS = 12
-"""Collections whose score bounds are drawn, those of most queries; the table has all."""
+MOST_BOUND_COLLECTIONS = 6
+"""Most collections with a chart of score bounds if systems are many: those where most pairs may change places."""
 MOST_OVERLAP_COLLECTIONS = 20
-"""Collections whose words are compared at most."""
-SEVERITIES = ("serious", "caution", "note", "checked")
-"""Of the questions of a reviewer, in the words of the audit."""
+"""Most collections whose words are compared."""
+SEVERITIES = ("wrong", "serious", "caution", "note", "checked")
+"""Severities of a reviewer's questions, in the words of the audit."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence whose beginning is the message: `head` stands in bold before `text`."""
+    """One conclusion of the report: `head` in bold, then `text`."""
 
     head: str
     text: str = ""
@@ -79,21 +96,18 @@ class Statement:
 
 @dataclass(frozen=True)
 class Question:
-    """What a sceptical reviewer asks, answered from the data. command: what settles it, "" for nothing."""
+    """A question of a sceptical reviewer, answered from the data."""
 
     severity: str
     question: str
     answer: Statement
     command: str = ""
+    """The command that settles it; "" for none."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, how to read what is below it, charts, tables and notes.
-
-    behind: longer tables, which a page shows when asked; lists: statements under headings; records: results that CSV
-    holds at full precision instead of the tables.
-    """
+    """One section of the report: title, introduction, charts, tables and notes."""
 
     name: str
     title: str
@@ -102,17 +116,34 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     behind: tuple[Table, ...] = ()
+    """Longer tables, which a page folds."""
     lists: tuple[tuple[str, tuple[Statement, ...]], ...] = ()
+    """Statements under headings."""
     records: tuple[ResultSet[Any], ...] = ()
+    """Results whose CSV is written instead of the CSV of `tables`."""
+    board: str = ""
+    """A key to marks that only the page has beside the charts: ranks, bold numbers."""
+    plain: tuple[Table, ...] = ()
+    """Tables whose CSV is written instead of the CSV of `tables`."""
 
 
-def and_(names: Sequence[str]) -> str:
-    """Names as a sentence lists them."""
+def and_(names: Sequence[str], most: int = 0) -> str:
+    """Join names as a sentence lists them; of more than `most`, the rest as a count."""
+    if 0 < most < len(names):
+        names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
+def _score_cell(value: float | None) -> Cell:
+    return Cell("–") if value is None else Cell(short_score(value), value=value)
+
+
+def _share_cell(value: float) -> Cell:
+    return Cell(percent(value), value=value)
+
+
 def interval(low: float | None, high: float | None) -> str:
-    """An interval of differences in brackets, "" where there is none."""
+    """Return an interval of differences in brackets; "" for none."""
     return "" if low is None or high is None else f" [{short_change(low)}, {short_change(high)}]"
 
 
@@ -120,8 +151,8 @@ def interval(low: float | None, high: float | None) -> str:
 # In short.
 
 
-def title(study: Study) -> str:
-    """What was compared, as a heading."""
+def report_title(study: Study) -> str:
+    """Return the title of the report, such as "Five systems on scifact"."""
     words = "no one two three four five six seven eight nine ten eleven twelve"
     numbers = dict(enumerate(words.split(" ")))
     systems, datasets = len(study.systems), len(study.datasets)
@@ -131,10 +162,16 @@ def title(study: Study) -> str:
 
 
 def lede(study: Study) -> str:
-    """What was compared, in sentences."""
+    """Return sentences on what was compared and how."""
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
-    where = and_(names) if len(names) <= 4 else f"{len(names)} collections"
+    where = (
+        study.datasets[0]
+        if len(names) == 1
+        else and_(names)
+        if len(names) <= 4
+        else f"{len(names)} collections"
+    )
     lacking = sum(math.isnan(row.low) for row in study.cell_rows)
     means = (
         f"All but {counted(lacking, 'mean')} on a collection have"
@@ -149,113 +186,230 @@ def lede(study: Study) -> str:
     )
 
 
+FASTER = 1.1
+"""Ratio of times of the second fastest system to the fastest below which nobody is called the fastest."""
+
+
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
-    """What the verdicts of the first measure support; audits: which say what unjudged documents leave open."""
+    """Return statements that the verdicts of the first measure support, largest first."""
     if not study.comparisons:
         return ()
-    measure, baseline = study.measures[0], study.label(study.baseline)
-    single, whole = study.on(measure), study.whole(measure)
-    statements: list[Statement] = []
-    if whole is not None and len(study.systems) > 1 and whole.standings[0].worst == 1:
-        best = whole.standings[0]
-        statements.append(
-            Statement(
-                f"{study.label(best.system)} is better than every other system",
-                f"on {whole.dataset}{_left_open(study.label(best.system), audits)}.",
-            )
-        )
+    measure, baseline = study.measures[0], study.short_name(study.baseline)
+    single, whole = study.on(measure), study.ranking_comparison(measure)
+    found: list[tuple[float, Statement]] = []
     for system in study.systems:
         pairs = [(c, pair) for c in single if (pair := study.against(c, system)) is not None]
-        if system == study.baseline or not pairs:
-            continue
         by = {v: [(c, p) for c, p in pairs if p.verdict == v] for v in ("better", "worse")}
-        if not by["better"] and not by["worse"]:
+        if system == study.baseline or not (by["better"] or by["worse"]):
             continue
         verdict, other = ("better", "worse") if len(by["better"]) >= len(by["worse"]) else ("worse", "better")
-        where, changes = [c.dataset for c, _ in by[verdict]], [p.difference for _, p in by[verdict]]
-        low, high = min(changes, key=abs), max(changes, key=abs)
-        size = short_change(low) if len(changes) == 1 else f"{short_change(low)} to {short_change(high)}"
-        names = and_(where) if len(where) <= 3 else f"{len(where)} of {len(pairs)} collections"
-        none = f"{other} on {and_([c.dataset for c, _ in by[other]])}" if by[other] else f"{other} on none"
+        names, changes = [c.dataset for c, _ in by[verdict]], [p.difference for _, p in by[verdict]]
+        sizes = dict.fromkeys(short_change(of(changes, key=abs)) for of in (min, max))
+        where = and_(names) if len(names) <= 3 else f"{len(names)} of {len(pairs)} collections"
+        none = f"{other} on {and_([c.dataset for c, _ in by[other]], 3)}" if by[other] else f"{other} on none"
         tail = f", {none}" if len(pairs) > 1 else ""
-        statements.append(
-            Statement(f"{study.label(system)} is {verdict} than {baseline}", f"on {names}, by {size}{tail}.")
+        every = [c.dataset for found_by in by.values() for c, _ in found_by]
+        tail += _open_pair_clause(study.short_name(system), baseline, every, audits)
+        tail += _ties_clause(
+            [
+                c.dataset
+                for n in by.values()
+                for c, _ in n
+                if ties_could_turn(study, c, system, study.baseline)
+            ]
         )
-    timed = [one for one in study.costs if one.p50_ms is not None]
-    for dataset in sorted(
-        {one.quality.dataset for one in timed}, key=lambda name: -(study.documents(name) or 0)
-    )[:1]:
-        own = sorted(
-            (one.p50_ms or 0.0, one.quality.system) for one in timed if one.quality.dataset == dataset
-        )
-        if len(own) > 1 and own[0][0] > 0:
-            (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
-            times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
-            untimed = sum(one.quality.dataset == dataset and one.p50_ms is None for one in study.costs)
-            of = f" of the {len(own)} that were timed" if untimed else ""
-            statements.append(
+        found.append(
+            (
+                sum(map(abs, changes)),
                 Statement(
-                    f"{study.label(system)} is the fastest{of}:",
-                    f"{figure(first)} ms for a query on {dataset}; the others take {times} times as long.",
-                )
+                    f"{study.short_name(system)} is {verdict} than {baseline}",
+                    f"on {where}, by {' to '.join(sizes)}{tail}.",
+                ),
             )
+        )
+    if study.pairwise and not found:  # the baseline is level with all, which says nothing of the others
+        found = [
+            (
+                abs(pair.difference),
+                Statement(
+                    f"{study.short_name(first)} is better than {study.short_name(second)}",
+                    f"on {c.dataset}, by {short_change(abs(pair.difference))}"
+                    f"{_open_pair_clause(study.short_name(first), study.short_name(second), [c.dataset], audits)}"
+                    f"{_ties_clause([c.dataset] * ties_could_turn(study, c, first, second))}.",
+                ),
+            )
+            for c in single
+            for pair in c.pairs
+            if pair.verdict in SEPARABLE
+            for first, second in [
+                (pair.second, pair.first) if pair.verdict == "better" else (pair.first, pair.second)
+            ]
+        ]
+    statements = [
+        *([] if whole is None else _best_of_all(study, whole, audits)),
+        *(one for _, one in sorted(found, key=lambda pair: -pair[0])),
+        *_fastest(study),
+    ]
     return tuple(statements[:MOST_SENTENCES])
 
 
-def _left_open(label: str, audits: Sequence[Audit]) -> str:
-    """That unjudged documents could turn the order of a system and others, as the audit found it; "" where none can."""
-    begin = f"{label} over "
+def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> Iterator[Statement]:
+    best = whole.standings[0]
+    if len(study.systems) <= 2 or best.worst != 1:
+        return
+    where = whole.dataset
+    tied = any(ties_could_turn(study, whole, best.system, one.system) for one in whole.standings[1:])
+    turned = "; the order of tied documents could turn it" * tied
+    if whole.unit == "datasets":
+        where = f"the mean of {whole.dataset} ({_singly(study.singly_best(whole.measure, best.system))})"
+    yield Statement(
+        f"{study.short_name(best.system)} is better than every other system",
+        f"on {where}{_open_order_clause(study.short_name(best.system), audits)}{turned}.",
+    )
+
+
+def _fastest(study: Study) -> Iterator[Statement]:
+    costs = [one for one in study.costs if one.quality.dataset == study.largest]
+    own = sorted((one.p50_ms, one.quality.system) for one in costs if one.p50_ms is not None)
+    if len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
+        (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
+        times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
+        who = one_or_more(len(others), "the other takes", "the others take")
+        of = f" of the {len(own)} that were timed" if len(own) < len(costs) else ""
+        yield Statement(
+            f"{study.short_name(system)} is the fastest{of}:",
+            f"{figure(first)} ms for a query on {study.largest}; {who} {times} times as long.",
+        )
+
+
+def _singly(count: int) -> str:
+    return f"on {count} of them also singly" if count else "on none of them singly"
+
+
+def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
+    """Return the least and greatest mean of a system over the orders of tied documents; over datasets their mean."""
+    units: dict[str, list[tuple[float, float]]] = {}
+    across = comparison.unit == "datasets"
+    for dataset in study.datasets if across else [comparison.dataset]:
+        row = study.mean_of.get((dataset, system, comparison.measure))
+        mean = math.nan if row is None else row.mean
+        low, high = (mean, mean) if row is None else (row.lowest, row.highest)
+        ends = mean if low is None else low, mean if high is None else high
+        units.setdefault(study.unit_of[dataset] if across else "", []).append(ends)
+    low, high = np.mean([np.mean(of, axis=0) for of in units.values()], axis=0).tolist()
+    return low, high
+
+
+def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) -> bool:
+    """Return True if some order of tied documents puts the lower of two means above the other one."""
+    (low, high), (least, most) = (tie_span(study, comparison, system) for system in (one, other))
+    return max(high - low, most - least) > 0 and low < most and least < high
+
+
+def _ties_clause(datasets: Sequence[str]) -> str:
+    return f"; the order of tied documents could turn it on {and_(datasets, 3)}" if datasets else ""
+
+
+def _tied(study: Study, measure: str) -> list[Statement]:
+    """Return a statement on the pair whose order ties leave open by the widest span of a mean; [] for none.
+
+    Spans below SPAN_OF_TIES are left out.
+    """
+    found = []
+    for c in study.on(measure):
+        spans = {one.system: tie_span(study, c, one.system) for one in c.standings}
+        for pair in combinations(spans, 2):
+            loose, firm = sorted(pair, key=lambda name: spans[name][0] - spans[name][1])
+            low, high = spans[loose]
+            if high - low >= SPAN_OF_TIES and ties_could_turn(study, c, loose, firm):
+                mean = study.cell_mean(c.dataset, firm, measure)
+                found.append(
+                    (high - low, c.dataset, study.short_name(loose), study.short_name(firm), low, high, mean)
+                )
+    if not found:
+        return []
+    _, dataset, loose, firm, *scores = max(found)
+    least, most, mean_of_firm = map(short_score, scores)
+    more = f", and of {counted(len(found) - 1, 'pair')} more:" if len(found) > 1 else ":"
+    text = (
+        f"in some order of tied documents {loose} has {least}, in another {most}; {firm} has {mean_of_firm}."
+    )
+    return [Statement(f"The order of {loose} and {firm} on {dataset}{more}", text)]
+
+
+def _open_order_clause(label: str, audits: Sequence[Audit]) -> str:
     pairs = [
-        (one.subject, example.removeprefix(begin))
-        for one in audits
-        for finding in one.findings
-        if finding.check == "score bounds" and finding.severity == "serious" and not finding.system
-        for example in finding.examples
-        if example.startswith(begin)
+        (dataset, worse)
+        for dataset, (_, turned) in turning_pairs(audits).items()
+        for better, worse in turned
+        if better == label
     ]
     if not pairs:
         return ""
     others, places = (list(dict.fromkeys(pair[n] for pair in pairs)) for n in (1, 0))
-    return f", as judged: unjudged documents could turn it and {and_(others[:3])} on {and_(places[:3])}"
+    return f", as judged: unjudged documents could put {and_(others, 3)} above it on {and_(places, 3)}"
+
+
+def _open_pair_clause(label: str, baseline: str, datasets: Sequence[str], audits: Sequence[Audit]) -> str:
+    """Return the clause that unjudged documents could turn the order of two systems; "" if the audit found none."""
+    turning = {name: found for name, found in turning_pairs(audits).items() if name in datasets}
+    both = {label, baseline}
+    sure = [name for name, (_, pairs) in turning.items() if any(set(pair) == both for pair in pairs)]
+    if sure:
+        return f", as judged: unjudged documents could turn this on {and_(sure, 3)}"
+    # The audit keeps some pairs of each collection, and counts them all.
+    perhaps = [name for name, (count, pairs) in turning.items() if count > len(pairs)]
+    return f", as judged: unjudged documents may turn this on {and_(perhaps, 3)}" if perhaps else ""
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """What the data do not support, whatever the means suggest."""
+    """Return statements on what the data do not support."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
-    measure, statements = study.measures[0], list[Statement]()
-    whole = study.whole(measure)
-    if whole is not None:
-        first, *others = whole.standings
-        leads = [(one.system, study.against(whole, first.system, one.system)) for one in others]
-        level = [
-            (system, pair) for system, pair in leads if pair is not None and pair.verdict == "not separable"
-        ]
-        head = f"That {study.label(first.system)} is the best."
-        if level:
-            second, pair = level[0]
-            size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
-            wide = study.together[measure, whole.dataset].against(first.system, second)
-            if disagrees(pair) and wide is not None and wide.low is not None:
-                size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
-            more = and_([study.label(system) for system, _ in level[1:4]])
-            text = f"On {whole.dataset} it leads {study.label(second)} by {size}, which is not separable"
-            statements.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
-        elif not study.pairwise and len(whole.standings) > 2:
-            statements.append(
-                Statement(head, f"Each system is compared with {study.label(study.baseline)} alone.")
-            )
-        if not whole.reach.possible:
-            statements.append(
-                Statement(
-                    f"Anything over {whole.dataset}:",
-                    f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
-                    f"{_alike(study, whole) if whole.unit == 'datasets' else ''}, however large it is.",
-                )
-            )
+    measure = study.measures[0]
+    whole = study.ranking_comparison(measure)
+    statements = [
+        *([] if whole is None else _lead_not_separable(study, whole)),
+        *_tied(study, measure),
+        *([] if whole is None else _too_few_units(study, whole)),
+        *_never_separated(study, measure),
+        *_scored_by_construction(study),
+        *_small_collections(study, measure),
+    ]
+    return tuple(statements[:MOST_SENTENCES])
+
+
+def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
+    first, *others = whole.standings
+    leads = [(one.system, study.against(whole, first.system, one.system)) for one in others]
+    level = [(system, pair) for system, pair in leads if pair is not None and pair.verdict == "not separable"]
+    head = f"That {study.short_name(first.system)} is the best."
+    if level:
+        second, pair = level[0]
+        size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
+        wide = study.together[whole.measure, whole.dataset].against(first.system, second)
+        if disagrees(pair) and wide is not None and wide.low is not None:
+            size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
+        more = and_([study.short_name(system) for system, _ in level[1:4]])
+        text = f"On {whole.dataset} it leads {study.short_name(second)} by {size}, which is not separable"
+        yield Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}.")
+    elif not study.pairwise and len(whole.standings) > 2:
+        yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
+
+
+def _too_few_units(study: Study, whole: Comparison) -> Iterator[Statement]:
+    if not whole.reach.possible:
+        yield Statement(
+            f"Anything over {whole.dataset}:",
+            f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
+            f"{_weights_clause(study, whole) if whole.unit == 'datasets' else ''}, however large it is.",
+        )
+
+
+def _never_separated(study: Study, measure: str) -> Iterator[Statement]:
     level_with = [
-        study.label(system)
+        study.short_name(system)
         for system in study.systems
         if system != study.baseline
         and (pairs := [p for c in study.on(measure) if (p := study.against(c, system)) is not None])
@@ -263,44 +417,48 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     ]
     if level_with:
         verb = "differs" if len(level_with) == 1 else "differ"
-        statements.append(
-            Statement(
-                f"That {and_(level_with)} {verb} from {study.label(study.baseline)}:",
-                "no collection separates them.",
-            )
+        who = (
+            and_(level_with)
+            if len(level_with) <= 3
+            else f"{len(level_with)} of {len(study.systems) - 1} systems"
         )
+        yield Statement(
+            f"That {who} {verb} from {study.short_name(study.baseline)}:", "no collection separates them."
+        )
+
+
+def _scored_by_construction(study: Study) -> Iterator[Statement]:
     if study.constructed:
         names = sorted({measure for measure, _ in study.constructed})
-        where = {dataset for _, dataset in study.constructed}
-        statements.append(
-            Statement(
-                f"Anything from {and_(names)} on {counted(len(where), 'collection')}:",
-                "a system that returns all documents scores 1 there.",
-            )
+        on = sorted({dataset for _, dataset in study.constructed})
+        yield Statement(
+            f"Anything from {and_(names)} on {on[0] if len(on) == 1 else f'{len(on)} collections'}:",
+            "a system that returns all documents scores 1 there.",
         )
+
+
+def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
     small = [name for name in study.datasets if study.query_count(name) < FEW_QUERIES]
     if small:
         spans = [
             d for c in study.on(measure) if c.dataset in small and (d := study.detectable(c)) is not None
         ]
-        size = (
-            f"differences under {short_score(min(low for low, _ in spans))}" if spans else "small differences"
+        size = f"Differences under {_between(spans)}" if spans else "Small differences"
+        each = ", by collection," if len(small) > 1 and spans else ""
+        few = small[0] if len(small) == 1 else f"{len(small)} small collections"
+        yield Statement(
+            f"{size}{each} on {few}:",
+            f"{'it has' if len(small) == 1 else 'they have'} {_from_to(list(map(study.query_count, small)))} "
+            "queries.",
         )
-        statements.append(
-            Statement(
-                f"{size.capitalize()} on {counted(len(small), 'small collection')}:",
-                f"they have {_from_to(list(map(study.query_count, small)))} queries.",
-            )
-        )
-    return tuple(statements[:MOST_SENTENCES])
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """What was compared, what can be concluded and what cannot."""
+    """Return the report's first section: its conclusions in short, and their limits."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
-        title(study),
+        report_title(study),
         lede(study),
         lists=(
             (
@@ -320,9 +478,9 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
 
 
 def leaderboard(study: Study) -> Section | None:
-    """Who is ahead, how surely: for each measure the systems with ranks from verdicts."""
-    charts, tables = list[Chart](), list[Table]()
-    wholes = [whole for whole in map(study.whole, study.measures) if whole is not None]
+    """Return the standings of each measure, with ranks from verdicts; None without comparisons."""
+    charts, tables = list[Intervals](), list[Table]()
+    wholes = [whole for whole in map(study.ranking_comparison, study.measures) if whole is not None]
     for one in wholes:
         parts = study.on(one.measure) if one.unit == "datasets" else []
         charts.append(standings_chart(one, parts, study.numbers))
@@ -331,131 +489,206 @@ def leaderboard(study: Study) -> Section | None:
         return None
     whole = wholes[0]
     over = (
-        f"Mean over {whole.dataset}{_alike(study, whole)}; the small ticks are the means on each of them. "
+        f"Mean over {whole.dataset}{_weights_clause(study, whole)}; the small ticks are the means on each of them. "
         if whole.unit == "datasets"
         else f"Mean over {whole.count:,} queries of {whole.dataset}. "
     )
-    lead = (
-        f"{over}A rank is a range: 1 + the systems that are better, to all less the systems that are worse. "
-        f"{'Systems that share a letter are not separable. ' if any(s.letters for s in whole.standings) else ''}"
-    ).rstrip()
-    if not study.pairwise:
-        lead += f" Each is compared with {study.label(study.baseline)} alone, so the ranks of the others stay wide."
+    board = []
+    if ranges_differ(whole):
+        board.append(
+            "A rank is a range: 1 + the systems that are better, to all less the systems that are worse."
+        )
+    if any(s.letters for s in whole.standings):
+        board.append("Systems that share a letter are not separable.")
+    if not study.pairwise and len(study.systems) > 2:
+        alone = f"Each system is compared with {study.short_name(study.baseline)} alone"
+        board.append(f"{alone}{', so the ranks of the others stay wide' * ranges_differ(whole)}.")
+    lead = over.rstrip()
+    if any(not one.filled for chart in charts for panel in chart.panels for one in panel.intervals if one):
+        lead += f" Hollow marks are not separable from {study.short_name(study.baseline)}."
+    if all(one.low is None for one in whole.standings):
+        units = "collections" if whole.unit == "datasets" else "queries"
+        lead += f" Means over so few {units} ({whole.count}) have no interval."
+    elif any(one.low is None for one in whole.standings):
+        lead += " A system with one value everywhere has no interval."
     lacking = [s for s in study.systems if study.standing(whole, s) is None]
     notes = (
-        (f"not on all collections, so without a rank: {and_([study.label(s) for s in lacking])}",)
+        (f"not on all collections, so without a rank: {and_([study.short_name(s) for s in lacking], 6)}",)
         if lacking
         else ()
     )
-    return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
+    return Section(
+        "leaderboard",
+        "Leaderboard",
+        lead,
+        tuple(charts),
+        tuple(tables),
+        notes,
+        board=" ".join(board),
+        plain=(_plain_standings(study, wholes),),
+    )
+
+
+def _plain_standings(study: Study, wholes: Sequence[Comparison]) -> Table:
+    counts = ("better", "not separable", "worse")
+    lines: list[list[str | Cell]] = [
+        ["measure", "over", "system", "mean", "low", "high", "best rank", "worst rank", "tie groups", *counts]
+    ]
+    for whole in wholes:
+        for one in whole.standings:
+            compared = direction(whole.measure) and one.system != study.baseline
+            tallied = tally(study, whole.measure, one.system) if compared else (None,) * 3
+            numbers = (one.mean, one.low, one.high, one.best, one.worst)
+            lines.append(
+                [whole.measure, whole.dataset, study.short_name(one.system),
+                 *("" if v is None else Cell(short_score(v), value=v) for v in numbers), one.letters,
+                 *("" if n is None else str(n) for n in tallied)]
+            )  # fmt: skip
+    return table_of(lines, right=3, keys=3)
+
+
+def ranges_differ(whole: Comparison) -> bool:
+    """Return False if each system may have any rank."""
+    return len({(one.best, one.worst) for one in whole.standings if one.best is not None}) > 1
+
+
+def _between(spans: Sequence[tuple[float, float]]) -> str:
+    ends = min(low for low, _ in spans), max(high for _, high in spans)
+    return " to ".join(dict.fromkeys(map(coarse_score, ends)))
 
 
 def _from_to(counts: Sequence[int]) -> str:
-    """The least and the greatest of some counts, one number where they are the same."""
     return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
-def _alike(study: Study, whole: Comparison) -> str:
-    """How collections weigh in a mean over them."""
+def _weights_clause(study: Study, whole: Comparison) -> str:
     if whole.count == len(study.datasets):
         return ", each counting alike"
     return f", where those of one group count as one, {whole.count} in all"
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
-    """On how many datasets a system is better than the baseline, not separable from it, and worse."""
+    """Return the number of datasets on which a system is better than the baseline, not separable from it, and worse."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     return better, len(verdicts) - better - worse - verdicts.count("-"), worse
 
 
 def standings_table(study: Study, whole: Comparison) -> Table:
-    """The standings of a comparison with ranks and intervals, and verdicts against the baseline by dataset."""
-    lines = [["rank", "system", "mean", "95% interval", "tie groups", "better", "not separable", "worse"]]
+    """Return standings with ranks, intervals and counts of verdicts against the baseline."""
+    tested = bool(direction(whole.measure))
+    ranked = ranges_differ(whole)
+    head = ["rank"] * ranked + ["system", "mean", "95% interval"]
+    lines: list[list[str | Cell]] = [
+        [*head, *(["tie groups", "better", "not separable", "worse"] if tested else [])]
+    ]
     for one in whole.standings:
         ends = (
-            "" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
+            "–" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
         )
         counts = (
-            ["", "", ""]
-            if one.system == study.baseline
-            else map(str, tally(study, whole.measure, one.system))
+            [""] * 3 if one.system == study.baseline else map(str, tally(study, whole.measure, one.system))
         )
-        rank = rank_text(one, "–")
-        lines.append([rank, study.label(one.system), short_score(one.mean), ends, one.letters, *counts])
-    title = f"{whole.measure}, against {study.label(study.baseline)}"
-    return table_of(lines, right=6, keys=2, title=title)
+        lines.append([*[rank_text(one, "–")] * ranked, study.short_name(one.system), _score_cell(one.mean), ends,
+                      *((one.letters, *counts) if tested else ())])  # fmt: skip
+    title = f"{whole.measure}, against {study.short_name(study.baseline)}" if tested else whole.measure
+    return table_of(lines, right=6 if tested else 2, keys=1 + ranked, title=title)
 
 
 def collections(study: Study) -> Section | None:
-    """Where it holds: datasets x systems with the verdict against the baseline."""
+    """Return the map of datasets x systems with verdicts; None for one dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
     bold = "best, or not separable from the best" if study.pairwise else "the highest"
     lead = (
-        f"A tint says that the difference to {study.label(study.baseline)} is separable on these queries; its depth "
-        f"says how large it is. Bold is {bold}. "
-        "Detectable is the smallest difference to the baseline that such queries show 8 times in 10."
+        f"A tint says that the difference to {study.short_name(study.baseline)} is separable on these queries; its "
+        "depth says how large it is."
     )
-    grids = grids_marked(grid_tables(labelled_rows(study), labels={}), legend=False)
-    return Section("collections", "Collections and systems", lead, maps, grids)
+    board = f"Bold is {bold}. Detectable: the smallest difference to the baseline that such queries show 8 times in 10."
+    if any(study.query_count(name) < FEW_QUERIES for name in study.datasets):
+        board += f" Few: fewer than {FEW_QUERIES} queries."
+    rows = _labelled_rows(study)
+    grids = grids_marked(grid_tables(rows), legend=False)
+    records = (ResultSet(ROWS, tuple(rows)),)
+    return Section("collections", "Collections and systems", lead, maps, grids, records=records, board=board)
 
 
-def labelled_rows(study: Study) -> list[Row]:
-    """The rows with the short names of their systems."""
-    return [replace(row, system=study.label(row.system), title="") for row in study.rows]
+def _labelled_rows(study: Study) -> list[Row]:
+    return [replace(row, system=study.short_name(row.system), title="") for row in study.rows]
 
 
-def against_baseline(study: Study) -> Section | None:
-    """By how much each system is better or worse than the baseline, on each collection."""
+def _against_baseline(study: Study) -> Section | None:
     if len(study.systems) < 2:
         return None
+    tested = [m for m in study.tested() if study.on(m)]
+    many = len(study.systems) > MANY_SYSTEMS
     charts = tuple(
-        difference_chart(own, study.numbers, [study.together[m, c.dataset] for c in own])
-        for m in study.measures
-        if (own := study.on(m))
-    )
-    if not charts:
+        chart
+        for m in (tested[:1] if many else tested)
+        if (chart := _differences(study, m)).panels
+    )  # fmt: skip
+    if not tested:
         return None
-    name = study.label(study.baseline)
+    name = study.short_name(study.baseline)
     lead = (
         f"Difference to {name}. Thick bars are 95% intervals of one difference alone; thin ones hold for all "
         f"comparisons together, as verdicts do. Filled marks are separable from {name}, hollow ones are not."
     )
-    shown = tuple(_labelled(study, c) for m in study.measures for c in study.on(m))
-    tables, records = compare_tables(shown, long=True), (ResultSet("compare", shown),)
+    if many and len(study.datasets) == 1:
+        lead += f" Drawn is {tested[0]}; the table has all measures." if len(tested) > 1 else ""
+    elif many:
+        drawn = len(charts[0].panels) if charts else 0
+        lead += (
+            f" Drawn is {tested[0]} of the {drawn} of {len(study.systems) - 1} systems that are separable from {name} "
+            "somewhere; the table has all."
+        )
+    shown = tuple(_labelled(study, c) for m in tested for c in study.on(m))
+    tables, records = compare_tables(shown, long=True), (ResultSet(COMPARISONS, shown),)
     return Section("baseline", f"Better or worse than {name}", lead, charts, tables, records=records)
 
 
+def _differences(study: Study, measure: str) -> Intervals:
+    own = study.on(measure)
+    return difference_chart(own, study.numbers, [study.together[measure, one.dataset] for one in own])
+
+
 def _labelled(study: Study, comparison: Comparison) -> Comparison:
-    """A comparison under the labels of its systems, each against the baseline as the charts have it."""
     turned = (pair.reversed if pair.second == study.baseline else pair for pair in comparison.pairs)
     return replace(
         comparison,
-        standings=tuple(replace(one, system=study.label(one.system)) for one in comparison.standings),
-        pairs=tuple(replace(p, first=study.label(p.first), second=study.label(p.second)) for p in turned),
-        baseline=None if comparison.baseline is None else study.label(comparison.baseline),
+        standings=tuple(replace(one, system=study.short_name(one.system)) for one in comparison.standings),
+        pairs=tuple(
+            replace(p, first=study.short_name(p.first), second=study.short_name(p.second)) for p in turned
+        ),
+        baseline=None if comparison.baseline is None else study.short_name(comparison.baseline),
     )
 
 
 def cost(study: Study) -> Section | None:
-    """What the quality costs: time of a query, size of the index."""
+    """Return quality against the time of a query and the size of the index; None if nothing was timed."""
     costs = [one for one in study.costs if one.p50_ms is not None or one.mean_ms is not None]
     if not costs:
         return None
-    dataset = max({one.quality.dataset for one in costs}, key=lambda name: (study.documents(name) or 0, name))
+    dataset = study.largest
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
     charts = []
     for chart in cost_charts(own, study.numbers):
         drawn = chart
         if isinstance(chart, Points) and comparison is not None:
-            of_label = {study.label(s): s for s in study.systems}
+            of_label = {study.short_name(s): s for s in study.systems}
             names = [of_label[point.name] for point in chart.points]
             to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+            found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
+            found.sort(key=lambda s: -abs(to_baseline[s].difference))
+            told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
             points = tuple(
-                replace(point, filled=s not in to_baseline or to_baseline[s].verdict in ("better", "worse"))
+                replace(
+                    point,
+                    filled=s not in to_baseline or s in found,
+                    named=len(names) <= MANY_SYSTEMS or s in told,
+                )
                 for point, s in zip(chart.points, names, strict=True)
             )
 
@@ -464,59 +697,83 @@ def cost(study: Study) -> Section | None:
                 return pair is not None and pair.verdict == "better"
 
             way = direction(study.measures[0])
-            drawn = replace(chart, points=points, front=front(points, separable, way))
+            line = front(points, separable, way)
+            on_line = {number for number, _ in line}
+            points = tuple(
+                replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
+            )
+            drawn = replace(chart, points=points, front=line, tested=True)
         charts.append(drawn)
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
     hardware = sorted({machine(one.hardware) for one in own})
-    lead = (
-        f"On {dataset}, {what} and {study.query_count(dataset):,} queries, by {machine(own[0].hardware)}. The line is "
-        "the best that can be had for the time; where it is dashed, the gain is not separable. Hollow marks are not "
-        f"separable from {study.label(study.baseline)}. Bars are 95% intervals."
-    )
+    lead = f"On {dataset}, {what} and {study.query_count(dataset):,} queries, by {machine(own[0].hardware)}."
+    if any(isinstance(chart, Points) for chart in charts):
+        lead += (
+            " The line is the best that can be had for the time; where it is dashed, the gain is not separable. Hollow "
+            f"marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
+        )
     notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
     shown = [
-        replace(one, quality=replace(one.quality, system=study.label(one.quality.system), title=""))
+        replace(one, quality=replace(one.quality, system=study.short_name(one.quality.system), title=""))
         for one in costs
     ]
-    tables = (*efficiency_tables(shown), cost_table(one for one in shown if one.quality.dataset == dataset))
-    records = (ResultSet("efficiency", tuple(shown)),)
+    first, *more = efficiency_tables(shown)
+    marks = [
+        f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one.",
+        f"{MARK}: the time leaves out work that was stored before.",
+    ]
+    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
+    tables = (replace(first, notes=(" ".join(marks),)), *more, printed)
+    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
     return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def machine(hardware: str) -> str:
-    """The processor and its cores, without the engine that computed."""
+    """Return the first two parts of a hardware description, processor and cores."""
     return ", ".join(hardware.split(", ")[:2])
 
 
-def judged_rates(study: Study) -> Section | None:
-    """Whether unjudged documents could decide: the judged shares of the first ten."""
+def _judged_rates(study: Study) -> Section | None:
     rows = {(row.dataset, row.system): rate for row in study.rows if (rate := answered_rate(row)) is not None}
     datasets = [name for name in study.datasets if any((name, s) in rows for s in study.systems)]
     if not datasets:
         return None
     values = tuple(tuple(rows.get((name, s)) for s in study.systems) for name in datasets)
     chart = HeatMap(
-        "Share of the first ten documents that is judged", tuple(datasets), study.numbers.labels, values
+        "Share of the first ten documents that is judged",
+        tuple(datasets),
+        study.numbers.labels,
+        values,
+        percent=True,
     )
-    rates = {(d, study.label(s)): rows[d, s] for d in datasets for s in study.systems if (d, s) in rows}
+    rates = {(d, study.short_name(s)): rows[d, s] for d in datasets for s in study.systems if (d, s) in rows}
     lead = (
         "An unjudged document counts as not relevant. Where the judged share of two systems differs, the one with the "
         "lower share may be better than its score says. As Elastic's judge rate: of the documents returned, over the "
         "queries that are answered; the measure Judged@10 counts an unanswered query as 0."
     )
-    unlike = "; ".join(
-        f"{name} ({study.label(low)} {share(a)}, {study.label(high)} {share(b)})"
-        for name in datasets
-        if (pair := unlike_rates(study, name)) is not None
-        for low, a, high, b in [pair]
-    )
-    notes = (f"Comparisons are open where judged shares lie far apart: {unlike}.",) if unlike else ()
-    return Section("judged", "Judged rates", lead, (chart,), (judged_table(rates),), notes)
+    unlike = {name: pair for name in datasets if (pair := _unlike_rates(study, name)) is not None}
+    notes = (
+        f"Comparisons are open where judged shares lie far apart: by {percent(UNLIKE_JUDGED_RATES, 0)} or more"
+        f"{_number_of_collections(len(unlike), len(datasets))}.",
+    ) * bool(unlike)  # fmt: skip
+    table = replace(judged_table(rates), title="Judged of the first ten")
+    lines = [["collection", "lowest", "", "highest", ""]]
+    lines += [
+        [name, study.short_name(low), percent(a), study.short_name(high), percent(b)]
+        for name, (low, a, high, b) in unlike.items()
+    ]
+    apart = (table_of(lines, right=None, title="Where judged shares lie far apart"),) if unlike else ()
+    charts = (by_system(chart, study.numbers),)
+    return Section("judged", "Judged rates", lead, charts, (table,), notes, apart)
 
 
-def unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | None:
-    """The systems of the lowest and highest judged share on a dataset, where the difference matters."""
+def _number_of_collections(count: int, total: int) -> str:
+    return f" on {count} of {total} collections" if total > 1 else " here"
+
+
+def _unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | None:
     rates = sorted(
         (rate, row.system)
         for row in study.rows
@@ -529,69 +786,108 @@ def unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | 
     return rates[0][1], rates[0][0], rates[-1][1], rates[-1][0]
 
 
-def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
-    """Between which values scores lie, whatever the unjudged documents are, as the audit has found it."""
+def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
+    """Return the bounds of scores under any judgment of the unjudged, from the audit; None without them."""
     numbers = {
         (one.subject, finding.system): dict(finding.numbers)
         for one in audits
         for finding in one.findings
         if finding.check == "score bounds" and finding.system
     }
-    largest = sorted(study.datasets, key=lambda name: -study.query_count(name))
-    found = [d for d in largest if any((d, label) in numbers for label in study.numbers.labels)]
-    names = found[:MOST_BOUND_COLLECTIONS]
-    if not names:
+    found = [d for d in study.datasets if any((d, label) in numbers for label in study.numbers.labels)]
+    if not found:
         return None
+    turning = turning_pairs(audits)
+    names, shown = _bounds_drawn(study, found, turning)
     panels = tuple(
         Panel(
             dataset,
             tuple(
                 Interval(of["score"], of["low"], of["high"], study.numbers.number(system))
-                if (of := numbers.get((dataset, study.label(system))))
+                if (of := numbers.get((dataset, study.short_name(system))))
                 else None
-                for system in study.systems
+                for system in shown
             ),
         )
         for dataset in names
     )
-    lines = [["collection", "system", str(HOLE), BEIR_HOLE, "least", "score", "most"]]
+    lines: list[list[str | Cell]] = [["collection", "system", str(HOLE), BEIR_HOLE, "least", "score", "most"]]
     lines += [
         [
-            *(d, label, *(share(of[name]) for name in (str(HOLE), BEIR_HOLE))),
-            *(short_score(of[end]) for end in ("low", "score", "high")),
+            d,
+            label,
+            *(_share_cell(of[name]) for name in (str(HOLE), BEIR_HOLE)),
+            *(_score_cell(of[end]) for end in ("low", "score", "high")),
         ]
-        for (d, label), of in numbers.items()
-    ]
-    turning = [
-        f"{one.subject} ({finding.statement.partition(' differ by')[0]})"
-        for one in audits
-        for finding in one.findings
-        if finding.check == "score bounds" and not finding.system and finding.severity == "serious"
+        for d in found
+        for label in study.numbers.labels
+        if (of := numbers.get((d, label)))
     ]
     lead = (
-        "Between which values nDCG@10 lies if every unjudged document among the first ten of a system were judged, in "
-        "any way. Where the ranges of two systems overlap, unjudged documents could turn their order. Hole@10: of the "
-        "first ten places, those with a document that was not judged for the query; BEIR's, to lay beside its table 4: "
-        "those with a document that was judged for no query."
+        "Between which values nDCG@10 lies if every unjudged document among the first ten of any of these systems "
+        "were judged, in any way; beside other systems the ranges are others. Where the ranges of two systems "
+        "overlap, unjudged documents could turn their order. Hole@10: of the first ten places, those with a document "
+        "that was not judged for the query; BEIR's, to lay beside its table 4: those with a document that was judged "
+        "for no query."
     )
-    notes = []
-    if turning:
-        notes.append(
-            "Unjudged documents may change the places of systems that the queries could tell apart: "
-            f"{'; '.join(turning)}."
-        )
-    if len(names) < len(found):
-        notes.append(
-            f"Drawn are the {len(names)} collections of most queries; the table has all {len(found)}."
-        )
-    if lacking := [name for name in study.datasets if name not in found]:
-        notes.append(f"Without bounds, as their documents or judgments are not here: {and_(lacking)}.")
+    total = len(study.systems) * (len(study.systems) - 1) // 2
+    counts = [["collection", "pairs of systems that may change places", "pairs", "such as"]]
+    counts += [[d, str(n), str(total), " and ".join(pairs[0])] for d, (n, pairs) in turning.items()]
+    behind = replace(table_of(counts, right=2, keys=1, tail=1), title="Pairs that may change places")
     title = "Score bounds: the least, as judged, the most"
-    chart = Intervals(
-        title, "nDCG@10", study.numbers.labels, panels, bar="from the least to the most", ends=True
-    )
+    chart = Intervals(title, "nDCG@10", tuple(map(study.short_name, shown)), panels, bar="from the least to the most",
+                      ends=True)  # fmt: skip
     table = table_of(lines, right=None, keys=2)
-    return Section("bounds", "Score bounds", lead, (chart,), (table,), tuple(notes))
+    notes = tuple(_bounds_notes(study, found, names, len(shown), len(turning)))
+    return Section(
+        "bounds", "Score bounds", lead, (chart,) * bool(names), (table,), notes, (behind,) * bool(turning)
+    )
+
+
+def _bounds_drawn(
+    study: Study, found: Sequence[str], turning: Mapping[str, tuple[int, list[tuple[str, str]]]]
+) -> tuple[list[str], list[str]]:
+    """Return the collections and systems that are drawn: of many systems, those whose order could turn first."""
+    many = len(study.systems) > MANY_SYSTEMS
+    names = sorted(found, key=lambda d: -turning[d][0] if d in turning else 0) if many else list(found)
+    names = [
+        d
+        for d in found
+        if d in names[: MOST_BOUND_COLLECTIONS if many else None] and (d in turning or not many)
+    ]
+    seen = Counter(label for d in names if d in turning for pair in turning[d][1] for label in pair)
+    order = sorted(study.systems, key=lambda s: (s != study.baseline, -seen[study.short_name(s)]))
+    return names, [s for s in study.systems if not many or s in order[:MANY_SYSTEMS]]
+
+
+def _bounds_notes(
+    study: Study, found: Sequence[str], names: Sequence[str], systems: int, turning: int
+) -> Iterator[str]:
+    if turning:
+        yield (
+            "Unjudged documents may change the places of systems that the queries could tell apart"
+            f"{_number_of_collections(turning, len(found))}."
+        )
+    if not names:
+        yield "Nothing is drawn, as no pair that the queries tell apart may change places; the table has all."
+    elif len(study.systems) > MANY_SYSTEMS or len(names) < len(found):
+        where = f"the {len(names)} collections of most such pairs and " if len(names) < len(found) else ""
+        who = f"{counted(systems, 'system')}, those of pairs that the audit names first"
+        yield f"Drawn are {where}{who}; the table has all."
+    if lacking := [name for name in study.datasets if name not in found]:
+        yield f"Without bounds, as their documents or judgments are not here: {and_(lacking)}."
+
+
+def turning_pairs(audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
+    """Return {dataset: (number, examples)} of the pairs that queries tell apart and unjudged documents could turn."""
+    pairs: dict[str, tuple[int, list[tuple[str, str]]]] = {}
+    for one in audits:
+        for finding in one.findings:
+            if finding.check == "score bounds" and finding.severity == "serious" and not finding.system:
+                both = (example.partition(" over ") for example in finding.examples)
+                count = int(dict(finding.numbers)["pairs that may turn"])
+                pairs[one.subject] = count, [(better, worse) for better, _, worse in both]
+    return pairs
 
 
 # ----------
@@ -599,7 +895,7 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Whether the test is sound: what the audit of the folder says."""
+    """Return the section on audits, with the worst finding of each check except notes; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -614,26 +910,46 @@ def findings(audits: Sequence[Audit]) -> Section | None:
         for one in audits
         if any(f.severity != "note" for f in one.findings)
     ]
-    all_above = [(AUDITED.index(f.severity), one.subject, f) for one in above for f in one.findings]
-    all_above.sort(key=lambda finding: finding[0])
-    lines: list[list[str]] = [["what was found", "severity", "check", "findings", "collections"]]
-    for check in dict.fromkeys(f.check for *_, f in all_above):
-        own = [(subject, f) for _, subject, f in all_above if f.check == check]
-        subject, worst = own[0]
-        example = f"{subject}: {worst.statement.split('; ')[0]}"
-        lines.append([example, worst.severity, check, str(len(own)), str(len({name for name, _ in own}))])
-    summary = table_of(lines, right=2, keys=3) if above else sentences("No finding above a note.")
+    all_above = sorted((f for one in above for f in one.findings), key=_finding_sort_key)
+    kinds = [one for one in AUDITED if one != "note"]
+    lines: list[list[str]] = [["the worst that was found", "severity", "check", *kinds, "collections"]]
+    for check in dict.fromkeys(f.check for f in all_above):
+        own = [f for f in all_above if f.check == check]
+        counts = [str(sum(f.severity == kind for f in own)) for kind in kinds]
+        lines.append([said(own[0]), own[0].severity, check, *counts, str(len({f.subject for f in own}))])
+    summary = (
+        table_of(lines, right=len(kinds) + 1, keys=3) if above else sentences("No finding above a note.")
+    )
     return Section("audit", "Findings of the audit", lead, (), (summary,), (), audit_tables(above))
 
 
+def _finding_sort_key(finding: Finding) -> tuple[int, float]:
+    numbers = dict(finding.numbers)
+    size = next(iter(numbers.values()), 0.0)
+    if {"low", "high"} <= numbers.keys():
+        size = numbers["high"] - numbers["low"]
+    elif named := numbers.keys() & {"share", "detectable"}:
+        size = numbers[named.pop()]
+    elif finding.check == "holes":
+        size = 1 - size if finding.system else size - 1  # the systems first, then that they are judged unlike
+    elif finding.check == "unanswered queries":
+        size = numbers["judged queries"] - numbers["answered"]
+    return AUDITED.index(finding.severity), -size
+
+
+def said(finding: Finding) -> str:
+    """Return a finding in short, with its collection and system."""
+    of = f", {finding.system}" if finding.system else ""
+    return f"{finding.subject}{of}: {typeset(finding.statement.split('; ')[0])}"
+
+
 def _with_documents(study: Study) -> list[str]:
-    """The datasets whose documents are on this machine."""
     here = {name for name, one in study.collections.items() if one.layout.documents is not None}
     return [name for name in study.datasets if name in here]
 
 
 def overlap(study: Study) -> Section | None:
-    """What is alike among the collections: a heat map of shared words."""
+    """Return the map of shared words; None for fewer than 3 collections or more than the limit."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -649,15 +965,13 @@ def overlap(study: Study) -> Section | None:
         "How far two collections use the same words equally often: 1 is the same shares of all words. Systems tend to "
         "keep their order between collections that are alike."
     )
-    lines = [
-        ["collection", *names],
-        *([n, *map(short_score, of)] for n, of in zip(names, weights, strict=True)),
-    ]
-    return Section("overlap", "Overlap of collections", lead, (chart,), (table_of(lines),))
+    lines: list[list[str | Cell]] = [["collection", *names]]
+    lines += [[name, *map(_score_cell, of)] for name, of in zip(names, weights, strict=True)]
+    return Section("overlap", "Overlap of collections", lead, (chart,), (table_of(lines, right=None),))
 
 
 def lengths(study: Study) -> Section | None:
-    """How long queries and documents are."""
+    """Return the lengths of queries and documents; None without documents."""
     cards_here = [one.card for one in study.collections.values() if one.layout.documents is not None]
     charts = length_charts(cards_here)
     if not charts:
@@ -666,15 +980,12 @@ def lengths(study: Study) -> Section | None:
     lead = "Words, separated by white space, on average: of title and text, and of a query. The axis is logarithmic."
     if retrieved:
         lead += " The second chart shows the documents that each system returns first, and the relevant ones."
-    table = collection_table(map(CollectionFacts.counted, cards_here))
+    table = collection_table(map(CollectionFacts.of_card, cards_here))
     return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,))
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
-    """Quartiles of the words of the first ten documents of each system, on the largest collection that is here.
-
-    A measure of similarity may prefer long or short documents (figures 4 and 5 of BEIR's paper).
-    """
+    """Return charts of the quartiles of words in each system's first ten documents, on the largest collection here."""
     names = _with_documents(study)
     if not names:
         return ()
@@ -683,8 +994,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     cells = [cell for cell in study.cells if cell.dataset == dataset and cell.run.exists()]
     if sum(cell.run.stat().st_size for cell in cells) > RUN_BYTES:
         return ()
-    tops = {study.label(cell.label): read_run(cell.run).top(10) for cell in cells}
-    numbers = {study.label(cell.label): study.numbers.number(cell.label) for cell in cells}
+    tops = {study.short_name(cell.label): read_run(cell.run).top(10) for cell in cells}
+    numbers = {study.short_name(cell.label): study.numbers.number(cell.label) for cell in cells}
     corpus, qrels = collection.corpus, collection.qrels
     rows = {name: corpus.ids.codes(run.docs.strings)[run.doc] for name, run in tops.items()}
     rows["relevant documents"] = corpus.ids.codes(qrels.docs.strings)[qrels.doc[qrels.grade > 0]]
@@ -707,12 +1018,13 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
             ("25%", "median", "75%"),
             tuple((float(a), float(b), float(c)) for a, b, c in shown.values()),
             tuple(map(numbers.get, shown)),
+            mark=1,
         ),
     )
 
 
 def slices(study: Study) -> Section | None:
-    """For which kinds of queries: means on groups of the queries of the largest collection that is here."""
+    """Return means on groups of the queries of the largest collection here; None if all groups are small."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -738,21 +1050,18 @@ def slices(study: Study) -> Section | None:
     if not rows:
         return None
     chart = HeatMap(f"{measure} by kind of query", tuple(rows), study.numbers.labels, tuple(values))
-    lines = [["queries with", "queries", *study.numbers.labels]]
-    lines += [
-        [row, str(n), *("–" if v is None else short_score(v) for v in of)]
-        for row, n, of in zip(rows, counts, values, strict=True)
-    ]
+    lines: list[list[str | Cell]] = [["queries with", "queries", *study.numbers.labels]]
+    lines += [[row, str(n), *map(_score_cell, of)] for row, n, of in zip(rows, counts, values, strict=True)]
     lead = (
         f"Means on groups of the {study.query_count(dataset):,} queries of {dataset}; darker is higher. Groups of "
         f"fewer than {FEW_QUERIES} queries are left out. No verdicts are made here: the audit tests slices and "
         "corrects for their number."
     )
-    return Section("slices", "Slices", lead, (chart,), (table_of(lines),))
+    charts = (by_system(chart, study.numbers),)
+    return Section("slices", "Slices", lead, charts, (table_of(lines, right=None),))
 
 
-def language_models(study: Study) -> Section | None:
-    """What language models were asked, what could be read, what it cost."""
+def _language_models(study: Study) -> Section | None:
     uses = model_uses(study.cells)
     if not uses:
         return None
@@ -761,7 +1070,7 @@ def language_models(study: Study) -> Section | None:
         "Language models",
         "What was asked, how answers were read, and what they cost.",
         (),
-        use_tables([replace(use, system=study.label(use.system)) for use in uses]),
+        use_tables([replace(use, system=study.short_name(use.system)) for use in uses]),
     )
 
 
@@ -779,8 +1088,7 @@ def _enough_queries(study: Study) -> Question:
         counts = [study.query_count(name) for name in small]
         known = [spans[name] for name in small if name in spans]
         shown = (
-            f"show a difference of {coarse_score(min(low for low, _ in known))} to "
-            f"{coarse_score(max(up for _, up in known))}, or more, 8 times in 10"
+            f"show a difference of {_between(known)}, or more, 8 times in 10"
             if known
             else "are so few that no difference is known that they show 8 times in 10"
         )
@@ -788,14 +1096,18 @@ def _enough_queries(study: Study) -> Question:
         parts.append(f"The {_from_to(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
-        parts.append(
-            f"{study.query_count(name):,} queries of {name} show {short_score(low)} to {short_score(high)}."
-        )
+        shown = " to ".join(dict.fromkeys(map(short_score, (low, high))))
+        parts.append(f"{study.query_count(name):,} queries of {name} show {shown}, 8 times in 10.")
     if not parts:
-        parts = ["How large a difference the queries can show is not known for this test."]
+        parts = ["How large a difference the queries can show is not known."]
     head = "Not everywhere." if small and large else "No." if small else "For differences of this size."
+    severity = "serious" if small else "checked"
+    if not small and not spans:
+        head, severity = "Not known.", "note"
+    elif not small and max(high for _, high in spans.values()) > WANTED_DIFFERENCE:
+        severity = "caution"  # as the audit's check of power
     return Question(
-        "serious" if small else "checked",
+        severity,
         "Are there enough queries?",
         Statement(head, " ".join(parts)),
         "weir power",
@@ -820,7 +1132,7 @@ def _one_collection(study: Study) -> Question | None:
         [
             np.mean(
                 [
-                    [study.mean(d, s, measure) for s in common]
+                    [study.cell_mean(d, s, measure) for s in common]
                     for d in study.datasets
                     if study.unit_of[d] == u
                 ],
@@ -834,14 +1146,14 @@ def _one_collection(study: Study) -> Question | None:
         for n, unit in enumerate(units)
         if common[int(np.argmax(direction(measure) * np.delete(means, n, 0).mean(0)))] != leader
     ]
-    name = study.label(leader)
+    name = study.short_name(leader)
     if not others:
         return Question("checked", "Does the average hold without one collection?",
                         Statement("Yes.", f"{name} leads on every collection."))  # fmt: skip
     first = next(iter(others))
-    text = f"Over all, {name} leads ({short_score(whole.standings[0].mean)}); on {and_(list(others)[:4])}"
+    text = f"Over all, {name} leads ({short_score(whole.standings[0].mean)}); on {and_(list(others), 3)}"
     other, mean = others[first]
-    text += f"{' and others' if len(others) > 4 else ''} another system does, such as {study.label(other)} on {first} "
+    text += f" another system does, such as {study.short_name(other)} on {first} "
     text += f"({short_score(mean)})."
     if moved:
         text += f" Without {moved[0]} another system leads."
@@ -866,24 +1178,36 @@ def _construction(study: Study) -> Question | None:
     return Question("serious", f"Does {first} say anything here?", answer)
 
 
-def _unjudged(study: Study) -> Question | None:
+def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None:
+    question = "Could unjudged documents decide it?"
+    if turning := turning_pairs(audits):
+        dataset = max(turning, key=lambda name: turning[name][0])
+        count, [(better, worse), *_] = turning[dataset]
+        text = (
+            f"On {dataset} they could turn {counted(count, 'pair')} of systems that the queries tell "
+            f"apart, such as {better} and {worse}."
+        )
+        head = f"Yes, on {counted(len(turning), 'collection')}." if len(study.datasets) > 1 else "Yes."
+        return Question("serious", question, Statement(head, text), "weir eval -m Judged@10")
     rates = [rate for row in study.cell_rows if (rate := answered_rate(row)) is not None]
     if not rates:
         return None
-    unlike = [(name, pair) for name in study.datasets if (pair := unlike_rates(study, name)) is not None]
+    unlike = [(name, pair) for name in study.datasets if (pair := _unlike_rates(study, name)) is not None]
     if unlike:
         name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
         everywhere = len(unlike) == len(study.datasets)
         head = "Perhaps." if everywhere else f"Perhaps on {counted(len(unlike), 'collection')}."
         severity, text = "caution", (
-            f"On {name}, {share(a)} of the first ten are judged for {study.label(low)} and {share(b)} for "
-            f"{study.label(high)}; the rest count as not relevant."
+            f"On {name}, {percent(a)} of the first ten are judged for {study.short_name(low)} and {percent(b)} for "
+            f"{study.short_name(high)}; the rest count as not relevant."
         )  # fmt: skip
     else:
         head, severity = "The systems are judged alike.", "checked" if min(rates) > 0.5 else "note"
-        text = f"{share(min(rates))} to {share(max(rates))} of the first ten documents are judged."
+        head = head if len(study.systems) > 1 else "Nothing is compared."
+        ends = " to ".join(dict.fromkeys(map(percent, (min(rates), max(rates)))))
+        text = f"{ends} of the first ten documents are judged."
     answer = Statement(head, text)
-    return Question(severity, "Could unjudged documents decide it?", answer, "weir eval -m Judged@10")
+    return Question(severity, question, answer, "weir eval -m Judged@10")
 
 
 def _ties(study: Study) -> Question | None:
@@ -898,11 +1222,33 @@ def _ties(study: Study) -> Question | None:
     most = max(movable, key=lambda row: (row.highest or 0) - (row.lowest or 0))
     span = (most.highest or 0) - (most.lowest or 0)
     text = (
-        f"{study.label(most.system)} on {most.dataset}: tied scores let {most.movable} of {most.queries} queries move; "
-        f"{most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}, the widest."
+        f"{study.short_name(most.system)} on {most.dataset}: tied scores let {most.movable} of {most.queries} queries "
+        f"move; {most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}, the widest."
     )
     severity, head = ("caution", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
+    turned = [
+        c.dataset
+        for measure in study.tested()
+        for c in study.on(measure)
+        if any(p.verdict in SEPARABLE and ties_could_turn(study, c, p.first, p.second) for p in c.pairs)
+    ]
+    if turned:
+        severity, head = "serious", f"Yes, verdicts on {and_(list(dict.fromkeys(turned)), 3)}."
     return Question(severity, question, Statement(head, text), "weir eval --ties bounds")
+
+
+def _depths(study: Study) -> Question | None:
+    notes = unequal_depths(study.named_cells, study.measures)
+    if not notes:
+        return None
+    text = "; ".join(note.text for note in notes) + ". The longer rankings can gain where the shorter end."
+    question = "Were the rankings cut at the same depth?"
+    return Question(
+        "serious",
+        question,
+        Statement("No.", text),
+        f"weir run -m 'AP@{min(cell.longest for cell in study.cells)}'",
+    )
 
 
 def _family(study: Study) -> Question | None:
@@ -926,9 +1272,9 @@ def _family(study: Study) -> Question | None:
         )
     dataset, system, mine, theirs = differing[0]
     text = (
-        f"On {dataset}, {study.label(system)} is {theirs.verdict} against {study.label(study.baseline)} among "
-        f"{counted(theirs.comparisons, 'comparison')} (adjusted p {probability(theirs.adjusted)}) and {mine.verdict} "
-        f"among all {mine.comparisons} ({probability(mine.adjusted)}). This page counts all pairs."
+        f"On {dataset}, {study.short_name(system)} is {theirs.verdict} against {study.short_name(study.baseline)} "
+        f"among {counted(theirs.comparisons, 'comparison')} (adjusted p {probability(theirs.adjusted)}) and "
+        f"{mine.verdict} among all {mine.comparisons} ({probability(mine.adjusted)}). This page counts all pairs."
     )
     return Question(
         "caution",
@@ -941,24 +1287,27 @@ def _family(study: Study) -> Question | None:
 def _level_with_baseline(study: Study) -> Question | None:
     if not study.comparisons or len(study.systems) < 2:
         return None
-    measure, name = study.measures[0], study.label(study.baseline)
+    measure, name = study.measures[0], study.short_name(study.baseline)
     level = [
-        study.label(s) for s in study.systems if s != study.baseline and tally(study, measure, s)[0] == 0
+        study.short_name(s) for s in study.systems if s != study.baseline and tally(study, measure, s)[0] == 0
     ]
     question = f"Is every system better than {name} somewhere?"
     if not level:
         return Question(
             "checked", question, Statement("Yes.", "On one collection at least, by the verdicts.")
         )
-    return Question("note", question, Statement("No.", f"{and_(level)}: no collection shows it."))
+    who = and_(level) if len(level) <= 3 else f"{len(level)} of {len(study.systems) - 1} systems"
+    return Question("note", question, Statement("No.", f"{who}: no collection shows it."))
 
 
 def _costs(study: Study) -> Question | None:
     if not study.costs:
         return None
-    untimed = dict.fromkeys(study.label(one.quality.system) for one in study.costs if not one.timed)
+    untimed = dict.fromkeys(study.short_name(one.quality.system) for one in study.costs if not one.timed)
     left_out = (
-        f" Nobody measured a time of {and_(list(untimed))}, whose rankings are a file's." if untimed else ""
+        f" Nobody measured a time of {and_(list(untimed), 3)}, whose rankings are a file's."
+        if untimed
+        else ""
     )
     machines = {machine(one.hardware) for one in study.costs if one.timed}
     if not machines:
@@ -972,7 +1321,8 @@ def _costs(study: Study) -> Question | None:
     )
     if marked:
         text += (
-            f" {counted(len(marked), 'time')} leave out work that was stored before; the table marks them."
+            f" {counted(len(marked), 'time')} {one_or_more(len(marked), 'leaves', 'leave')} out work that was stored "
+            f"before; the table marks {one_or_more(len(marked), 'it', 'them')}."
         )
     text += left_out
     severity = "caution" if len(machines) > 1 else "note" if marked or untimed else "checked"
@@ -982,21 +1332,22 @@ def _costs(study: Study) -> Question | None:
 def _training(study: Study) -> Question | None:
     of = {system: trained_on(system) for system in study.systems}
     trained = {s: sorted(names) for s, names in of.items() if names}
-    unknown = [study.label(s) for s, names in of.items() if names is None]
+    unknown = [study.short_name(s) for s, names in of.items() if names is None]
     if not trained and not unknown:
         return None
     question = "Was a model trained on these data?"
     hits = [(s, name) for s, names in trained.items() for name in names if name in study.datasets]
     alike = dict[tuple[str, ...], list[str]]()
     for s, names in trained.items():
-        alike.setdefault(tuple(names), []).append(study.label(s))
+        alike.setdefault(tuple(names), []).append(study.short_name(s))
     parts = [
-        f"{and_(who[:3])} {'was' if len(who) == 1 else 'were'} trained on {and_(names)}."
+        f"{and_(who, 3)} {'was' if len(who) == 1 else 'were'} trained on {and_(names)}."
         for names, who in list(alike.items())[:3]
     ]
     if unknown:
-        parts.append(f"What {and_(unknown[:3])} was trained on is not recorded.")
-    parts.append("The audit finds test queries in training data that are here.")
+        verb = "was" if len(unknown) == 1 else "were"
+        parts.append(f"No record says on which data {and_(unknown, 3)} {verb} trained.")
+    parts.append("weir audit --training looks for test queries in training data.")
     head = (
         f"Yes, on {and_(list(dict.fromkeys(name for _, name in hits)))}."
         if hits
@@ -1021,8 +1372,8 @@ def _answered(study: Study) -> Question:
     missing = worst.queries - worst.answered
     portion = missing / worst.queries
     text = (
-        f"{study.label(worst.system)} returns nothing for {missing} of {worst.queries} queries of {worst.dataset}, "
-        f"which score 0; {counted(len(unanswered), 'cell')} in all."
+        f"{study.short_name(worst.system)} returns nothing for {missing} of {worst.queries} queries of "
+        f"{worst.dataset}, which score 0; {counted(len(unanswered), 'cell')} in all."
     )
     return Question(
         "caution" if portion > 0.02 else "note",
@@ -1034,12 +1385,11 @@ def _answered(study: Study) -> Question:
 def _seed(study: Study) -> Question:
     question = "Would another seed change it?"
     services = [
-        study.label(cell.label)
+        study.short_name(cell.label)
         for cell in study.cells
-        if any(record.facts.get("services") for _, record in stages_of(cell))
+        if any(record.facts.get("services") for _, record in cell.stages)
     ]
-    method = study.comparisons[0].method if study.comparisons else None
-    tests = f" Tests draw {method.draws:,} permutations, seed {method.seed}." if method else ""
+    tests = seed_of_tests(study.comparisons)
     if services:
         names = and_(list(dict.fromkeys(services))[:3])
         return Question(
@@ -1052,13 +1402,35 @@ def _seed(study: Study) -> Question:
     )
 
 
+def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
+    """Return the sentence on whether p-values depend on the seed, with a blank before it; "" without a test."""
+    if not comparisons:
+        return ""
+    method = comparisons[0].method
+    if method.test != "permutation":
+        drawn = TESTS.get(method.test).drawn
+        return (
+            f" Tests draw {method.draws:,} samples, seed {method.seed}." if drawn else " Tests draw nothing."
+        )
+    tested = [pair for one in comparisons for pair in one.pairs]
+    drawn_pairs = sum(not enumerated(pair.won + pair.lost, method.draws) for pair in tested)
+    if not drawn_pairs:
+        return " Tests count every permutation: neither p nor a verdict depends on a seed."
+    level = method.alpha
+    moves = 1.96 * math.sqrt(level * (1 - level) / method.draws)
+    return (
+        f" {drawn_pairs} of {len(tested)} tests draw {method.draws:,} permutations, seed {method.seed}: near {level:g} "
+        f"another seed moves p by some {moves:.4f}, and only verdicts as near could change."
+    )
+
+
 def _parsed(study: Study) -> Question | None:
     uses = [use for use in model_uses(study.cells) if use.answers]
-    return parsed_answers(uses, study.label) if uses else None
+    return parsed_answers(uses, study.short_name) if uses else None
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Whether the answers of language models could be read; label: the short name of a system."""
+    """Return the question whether answers of language models could be read; label: returns a system's short name."""
 
     def unread(use: ModelUse) -> int:
         return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
@@ -1072,7 +1444,6 @@ def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Que
 
 
 def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
-    """What the audit's checks of duplicates and leakage say."""
     questions_of = {
         "Are there duplicates among the documents?": ("duplicates", "near duplicates"),
         "Do queries leak from training?": ("leakage", "leakage by meaning"),
@@ -1096,37 +1467,29 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
                 )
             )
             continue
-        first = findings_of[0]
-        severity = "serious" if first.severity in ("wrong", "serious") else "caution"
-        questions.append(
-            Question(
-                severity,
-                question,
-                Statement(
-                    f"{counted(len(findings_of), 'finding')}.",
-                    f"{first.subject}: {first.statement.split('; ')[0]}.",
-                ),
-                "weir audit",
-            )
-        )
+        worst = min(findings_of, key=_finding_sort_key)
+        head = f"{counted(len(findings_of), 'finding')}."
+        questions.append(Question(worst.severity, question, Statement(head, f"{said(worst)}."), "weir audit"))
     return questions
 
 
 ASKED: tuple[Callable[[Study], Question | None], ...] = (
-    *(_enough_queries, _one_collection, _construction, _unjudged, _ties, _family, _level_with_baseline),
+    *(_enough_queries, _one_collection, _construction, _depths, _ties, _family, _level_with_baseline),
     *(_costs, _training, _answered, _seed, _parsed),
 )
-"""Questions of a reviewer, each a function of the study."""
+"""Questions of a reviewer, as functions of the study."""
 
 
 def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...]:
-    """All questions that can be answered from the data, or are known to be open; the most serious first."""
+    """Return the questions of a reviewer that the data can answer, the most serious first."""
     answered = [one for ask in ASKED if (one := ask(study)) is not None] + _audit_questions(audits)
+    if (unjudged := _unjudged_question(study, audits)) is not None:
+        answered.insert(0, unjudged)
     return tuple(sorted(answered, key=lambda one: SEVERITIES.index(one.severity)))
 
 
 def reviewer(answered: Sequence[Question]) -> Section:
-    """The questions as a table."""
+    """Return the questions as a section with a table."""
     lines = [["", "question", "answer", "settled by"]]
     lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(
@@ -1138,13 +1501,14 @@ def reviewer(answered: Sequence[Question]) -> Section:
 # How to do it again.
 
 
-def command_lines(study: Study) -> str:
-    """The commands that make the results again, as somebody types them."""
+def _command_lines(study: Study) -> str:
     parts = ["weir run"]
     places = {
         cell.dataset: str(cell.scored[-1][1].facts.get("collection") or cell.dataset) for cell in study.cells
     }
-    parts += [f"-d {shlex.quote(name if '/' in places[name] else places[name])}" for name in study.datasets]
+    parts += [
+        f"-d {shlex.quote(f'./{name}' if '/' in places[name] else places[name])}" for name in study.datasets
+    ]
     systems = dict.fromkeys(cell.system for cell in study.cells)
     parts += [f"-s {shlex.quote(name)}" for name in systems]
     parts += [f"-m {shlex.quote(name)}" for name in study.measures]
@@ -1158,7 +1522,7 @@ def command_lines(study: Study) -> str:
 
 
 def reproduce(study: Study) -> Section:
-    """Commands, versions, fingerprints."""
+    """Return the section with commands, versions and fingerprints to reproduce the results."""
     made = [cell.ranked.made for cell in study.cells]
     versions = sorted({f"weir {one.get('weir')}" for one in made} | {f"Python {one.get('python')}" for one in made}
                       | {f"{n} {v}" for one in made for n, v in dict(one.get("packages") or {}).items()})  # fmt: skip
@@ -1171,12 +1535,13 @@ def reproduce(study: Study) -> Section:
         )
     keys = [["dataset", "system", "key of the ranking", "made"]]
     keys += [
-        [c.dataset, study.label(c.label), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
+        [c.dataset, study.short_name(c.label), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
         for c in study.cells
     ]
     seconds = search_seconds(study.cells)
     lead = f"{'; '.join(versions)}. "
-    lead += "" if seconds is None else f"Searching took {duration(seconds)} in all. "
+    took = None if seconds is None else duration(seconds) if seconds >= 0.05 else "under 0.1 s"
+    lead += "" if took is None else f"Searching took {took} in all. "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(
         "reproduce",
@@ -1184,27 +1549,32 @@ def reproduce(study: Study) -> Section:
         lead,
         (),
         (table_of(lines, keys=4), table_of(keys, keys=4)),
-        (command_lines(study),),
+        (_command_lines(study),),
     )
 
 
-def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
-    """All sections whose data are there, in the order in which a reader needs them.
+SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
+"""Sections of plug-ins, as functions of the study that return None without data."""
 
-    audits: of the folder, none where there is no audit; answered: the questions of a reviewer.
+
+def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
+    """Return all sections whose data are on this machine, in reading order.
+
+    audits: of the folder, () without an audit; answered: the questions of a reviewer.
     """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
-        against_baseline(study),
+        _against_baseline(study),
         cost(study),
     ]
-    made += [judged_rates(study), bounds(study, audits), findings(audits)]
+    made += [_judged_rates(study), bounds_section(study, audits), findings(audits)]
     for build in (overlap, lengths, slices):
         try:
             made.append(build(study))
         except WeirError:  # a collection is not whole here: the section is named among those left out
             continue
-    made += [language_models(study), reviewer(answered), reproduce(study)]
+    made += [SECTIONS.get(name)(study) for name in SECTIONS.names()]
+    made += [_language_models(study), reviewer(answered), reproduce(study)]
     return tuple(one for one in made if one is not None)

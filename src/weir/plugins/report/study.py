@@ -1,4 +1,4 @@
-"""What a report is about: the cells of a results folder, compared once, so that a page has one set of verdicts."""
+"""The subject of a report: the cells of a results folder, compared once, so that a page has one set of verdicts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from weir.api.collection_notes import collection_notes, complete_cutoffs, constr
 from weir.api.rows import labels_of
 from weir.core.charts import SystemNumbers
 from weir.core.scores import Note, Row
+from weir.core.short_names import systems_called
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.experiment.comparing import compare_cells, comparison_cost, unit_names
@@ -24,19 +25,18 @@ from weir.experiment.results import (
     cell_notes,
     chosen_cells,
     current_cells,
-    finished_cells,
+    finished_and_lacking,
     largest_k,
     rows_with_groups,
     system_titles,
-    systems_without_scores,
 )
 from weir.measures import measures_of
 from weir.measures.measure import direction
 from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing
-from weir.stats.significance import DRAWS
+from weir.stats.resampling import DRAWS
 
 MOST_PAIRWISE_SYSTEMS = 6
-"""Systems up to which each is compared with each; of more, each is compared with the baseline."""
+"""Systems up to which all pairs are compared; of more, each is compared with the baseline."""
 RUN_BYTES = 600_000_000
 """Size up to which run files are read for rankings."""
 FEW_QUERIES = 25
@@ -45,23 +45,24 @@ MOST_DRAWN = 3e10
 """Signs of differences that permutation tests draw in some 30 seconds; beyond, they draw FEWER_DRAWS permutations."""
 FEWER_DRAWS = 10_000
 MOVED_PART = 4
-"""A pair tells what a dataset can show where it differs on one query of so many at least."""
+"""A pair tells what a dataset can show if it differs on one query in this many."""
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The cells of a folder and what one family of comparisons says about them.
-
-    cells: one for each dataset and system, those of the largest depth; numbers: of the systems, by their labels in the
-    cells; comparisons: of each measure and dataset, and across datasets; remarks: on cells that were left out.
+    """The contents of a report: the cells of a results folder and the comparisons of their systems, corrected
+    together.
     """
 
     folder: Path
     cells: tuple[ResultCell, ...]
+    """One for each dataset and system, of the largest depth."""
     measures: tuple[str, ...]
     numbers: SystemNumbers
     comparisons: tuple[Comparison, ...]
+    """Of each measure on each dataset, and across datasets."""
     remarks: tuple[str, ...] = ()
+    """Sentences on cells that were left out."""
 
     @staticmethod
     def of(
@@ -72,23 +73,26 @@ class Study:
         systems: Sequence[str] = (),
         labels: Sequence[str] = (),
     ) -> Study:
-        """The study of a results folder.
+        """Read the study of a results folder.
 
-        baseline: a system by its name or label, by default bm25 where it is there, else the first; labels: names for
-        systems, such as "tuned=bm25(k1=1.2)". Raises FormatError for a folder without results, UnknownName for a
-        dataset, system, measure or baseline that is not there, BadValue where all were scored by judgments that no
-        longer count, and as `labels_of`.
+        baseline: name or label, by default bm25, else the first system.
+        labels: names for systems, such as "tuned=bm25(k1=1.2)".
+
+        Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or baseline,
+        BadValue if all were scored by outdated judgments, and as `labels_of`.
         """
-        finished = finished_cells(folder)
+        finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
         if not current:
             raise BadValue("; ".join(outdated))
         cells, depths = largest_k(current)
-        remarks = [*outdated, *depths, *systems_without_scores(folder, finished, datasets)]
+        remarks = [*outdated, *depths, *lacking]
         names = list(dict.fromkeys(cell.label for cell in cells))
         label_of = labels_of(labels, names)
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
-        chosen = next((name for name, label in label_of.items() if label == baseline), baseline or first)
+        titles = {**dict.fromkeys(names, ""), **system_titles(cells), **label_of}
+        found = systems_called(baseline, titles) if baseline else {first}
+        chosen = found.pop() if len(found) == 1 else baseline or first
         if chosen not in names:
             raise UnknownName("system to be the baseline", chosen, names)
         available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
@@ -106,11 +110,20 @@ class Study:
             comparisons = _compared(cells, wanted, family, ComparisonMethod(draws=draws))
         except BadValue as error:  # one system alone, or one query
             remarks = [*remarks, str(error)]
-        return Study(folder, tuple(cells), tuple(wanted), numbers, tuple(comparisons), tuple(remarks))
+        made = Study(folder, tuple(cells), tuple(wanted), numbers, tuple(comparisons), tuple(remarks))
+        whole = made.ranking_comparison(wanted[0])
+        if whole is None:
+            return made
+        place = {one.system: n for n, one in enumerate(whole.standings)}
+        ranked = sorted(names, key=lambda name: place.get(name, len(place)))
+        datasets = list(dict.fromkeys(cell.dataset for cell in cells))
+        cells.sort(key=lambda cell: (datasets.index(cell.dataset), ranked.index(cell.label)))
+        numbers = system_numbers(ranked, chosen, {**system_titles(cells), **label_of})
+        return replace(made, cells=tuple(cells), numbers=numbers)
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The systems in the order of the experiment."""
+        """The systems, best first by the first measure: their order in the whole report."""
         return self.numbers.names
 
     @property
@@ -120,12 +133,12 @@ class Study:
 
     @property
     def pairwise(self) -> bool:
-        """Whether each system is compared with each, not with the baseline alone."""
+        """True if each system is compared with each, False if with the baseline alone."""
         return any(one.baseline is None for one in self.comparisons)
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """By measure and dataset comparisons whose intervals hold for all that a correction counts together.
+        """Comparisons by measure and dataset, with intervals that hold for all corrected tests together.
 
         They are Student's at the level that Bonferroni's correction leaves to each.
         """
@@ -140,9 +153,11 @@ class Study:
 
     @property
     def family(self) -> str:
-        """Which comparisons the corrections count, in words."""
+        """A description of which comparisons were corrected together, by which test and correction."""
         first = self.comparisons[0]
-        which = "all pairs of systems" if self.pairwise else f"each system with {self.label(self.baseline)}"
+        which = (
+            "all pairs of systems" if self.pairwise else f"each system with {self.short_name(self.baseline)}"
+        )
         return (
             f"{first.method.test} test, {first.method.correction} over {which}, level {first.method.alpha:g}"
         )
@@ -154,56 +169,70 @@ class Study:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The means of all cells, those of groups of datasets behind their members."""
+        """The means of all cells, then means of groups of datasets after their members."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
 
     @cached_property
     def cell_rows(self) -> tuple[Row, ...]:
-        """The means of all cells, without those of groups of datasets."""
+        """The means of all cells, without groups of datasets."""
         return tuple(row for row in self.rows if row.dataset in self.datasets)
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """What each dataset counts as in a mean over datasets."""
+        """{dataset: the group or collection as which it enters a mean over datasets}."""
         return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:
-        """The row of each dataset, system and measure."""
+        """The row with the mean of each (dataset, system, measure)."""
         return {(row.dataset, row.system, row.measure): row for row in self.rows}
 
-    def label(self, system: str) -> str:
-        """The short name of a system."""
+    def short_name(self, system: str) -> str:
+        """Return the short name by which the report calls a system."""
         return self.numbers.label(system)
 
     def on(self, measure: str) -> list[Comparison]:
-        """The comparisons of a measure on each dataset, in the order of the experiment."""
+        """Return the comparisons of a measure on each dataset."""
         own = {c.dataset: c for c in self.comparisons if c.measure == measure and c.unit == "queries"}
         return [own[dataset] for dataset in self.datasets if dataset in own]
 
     def across(self, measure: str) -> Comparison | None:
-        """The comparison across datasets; None where there is one dataset."""
+        """Return the comparison across datasets; None for one dataset."""
         return next((c for c in self.comparisons if c.measure == measure and c.unit == "datasets"), None)
 
-    def whole(self, measure: str) -> Comparison | None:
-        """The comparison that ranks the systems: across datasets, or on the only one."""
+    def ranking_comparison(self, measure: str) -> Comparison | None:
+        """Return the comparison that ranks the systems: across datasets, or on the only one.
+
+        A system with the same mean on all datasets has no interval there: its means do not show how it varies.
+        """
         across, single = self.across(measure), self.on(measure)
-        return across or (single[0] if len(single) == 1 else None)
+        if across is None:
+            return single[0] if len(single) == 1 else None
+        means: dict[str, set[float]] = {}
+        for one in single:
+            for standing in one.standings:
+                means.setdefault(standing.system, set()).add(standing.mean)
+        standings = (
+            replace(one, low=None, high=None) if len(means.get(one.system, ())) == 1 else one
+            for one in across.standings
+        )
+        return replace(across, standings=tuple(standings))
 
     def standing(self, comparison: Comparison, system: str) -> Standing | None:
-        """A system in a comparison, None where it is not there."""
+        """Return a system's standing in a comparison; None if it is absent."""
         return next((one for one in comparison.standings if one.system == system), None)
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
-        """A system against another one, by default the baseline; None where the two were not compared."""
+        """Return a system against another one, by default the baseline; None if they were not compared."""
         return comparison.against(system, other or self.baseline)
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
-        """What each cell cost, beside the first measure."""
-        cells = {(cell.dataset, cell.label) for cell in self.cells}
+        """The cost of each cell beside its mean by the first measure."""
         measured = efficiency(self.folder, self.measures[0])
-        return tuple(one for one in measured if (one.quality.dataset, one.quality.system) in cells)
+        place = {(cell.dataset, cell.label): n for n, cell in enumerate(self.cells)}
+        own = [one for one in measured if (one.quality.dataset, one.quality.system) in place]
+        return tuple(sorted(own, key=lambda one: place[one.quality.dataset, one.quality.system]))
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
@@ -220,10 +249,15 @@ class Study:
         return collections
 
     @cached_property
+    def named_cells(self) -> tuple[ResultCell, ...]:
+        """The cells under the report's names of their systems."""
+        named = ((cell, self.short_name(cell.label)) for cell in self.cells)
+        return tuple(replace(cell, label=name, title=name) for cell, name in named)
+
+    @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """What has to be said beside the scores."""
-        shown = [replace(cell, label=self.label(cell.label)) for cell in self.cells]
-        notes = [*map(Note, self.remarks), *cell_notes(shown)]
+        """The notes that qualify the report's scores."""
+        notes = [*map(Note, self.remarks), *cell_notes(self.named_cells, self.measures)]
         for dataset in self.collections.values():
             with suppress(WeirError):  # a part of the collection is not here
                 notes += collection_notes(dataset, ())
@@ -233,7 +267,7 @@ class Study:
 
     @cached_property
     def constructed(self) -> tuple[tuple[str, str], ...]:
-        """The measures that are 1 on a dataset for whatever returns all that may be ranked: (measure, dataset)."""
+        """(measure, dataset) of each measure that is 1 for a system that returns all documents."""
         pairs = []
         for name, dataset in self.collections.items():
             with suppress(WeirError):
@@ -241,17 +275,41 @@ class Study:
         return tuple(pairs)
 
     def query_count(self, dataset: str) -> int:
-        """Judged queries of a dataset."""
+        """Return the number of judged queries of a dataset."""
         return max(cell.queries for cell in self.cells if cell.dataset == dataset)
 
     def documents(self, dataset: str) -> int | None:
-        """Documents of a dataset, None where no record says it."""
+        """Return the number of documents of a dataset; None without a record of it."""
         return next(
             (one.documents for one in self.costs if one.quality.dataset == dataset and one.documents), None
         )
 
+    @cached_property
+    def largest(self) -> str:
+        """The dataset with most documents, of the timed ones if any system was timed."""
+        timed = {
+            one.quality.dataset for one in self.costs if one.p50_ms is not None or one.mean_ms is not None
+        }
+        own = [name for name in self.datasets if name in timed] or self.datasets
+        return max(own, key=lambda name: self.documents(name) or 0)
+
+    def tested(self) -> list[str]:
+        """Return the measures with a direction, whose comparisons have verdicts."""
+        return [measure for measure in self.measures if direction(measure)]
+
+    def singly_best(self, measure: str, system: str) -> int:
+        """Return the number of datasets on which a system is better than every other one."""
+        return sum(
+            all(
+                (pair := self.against(one, system, other)) is not None and pair.verdict == "better"
+                for other in self.systems
+                if other != system
+            )
+            for one in self.on(measure)
+        )
+
     def detectable(self, comparison: Comparison) -> tuple[float, float] | None:
-        """The smallest and the largest difference to the baseline that the queries of a dataset can show."""
+        """Return the least and greatest difference to the baseline that the queries can show; None if unknown."""
         values = [
             pair.detectable
             for system in self.systems
@@ -262,8 +320,8 @@ class Study:
         ]
         return (min(values), max(values)) if values else None
 
-    def mean(self, dataset: str, system: str, measure: str) -> float:
-        """The mean of a cell, NaN where it is not there."""
+    def cell_mean(self, dataset: str, system: str, measure: str) -> float:
+        """Return the mean of a cell; NaN without it."""
         row = self.mean_of.get((dataset, system, measure))
         return math.nan if row is None else row.mean
 
@@ -271,7 +329,6 @@ class Study:
 def _compared(
     cells: Sequence[ResultCell], measures: Sequence[str], baseline: str | None, method: ComparisonMethod
 ) -> list[Comparison]:
-    """As `compare_cells`, where the mean over datasets goes by how many collections they are."""
     count = len({cell.dataset for cell in cells})
     return [
         replace(one, dataset=f"{count} collections") if one.unit == "datasets" else one

@@ -1,4 +1,4 @@
-"""Elasticsearch and OpenSearch as a system: an index of Weir's own, filled in bulk and searched by _msearch."""
+"""Elasticsearch and OpenSearch as a system: Weir makes an index there, fills it in bulk and searches it by _msearch."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from weir.core.run import Run
 from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
+from weir.files.network import KeptConnection
 from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
+from weir.plugins.servers.live_index import ElasticLiveIndex
 from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
 from weir.registry import SESSION, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
@@ -36,7 +38,6 @@ from weir.services.requests import (
     AttemptError,
     Clock,
     HttpRequest,
-    KeptConnection,
     Key,
     Limits,
     check_address,
@@ -47,10 +48,9 @@ from weir.services.requests import (
     retry,
 )
 from weir.settings import settings as settings_of_weir
-from weir.systems.compose import shown, then
+from weir.systems.compose import system_text, then
 from weir.systems.dense_search import DenseRetriever
-from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
-from weir.systems.remote.live_index import ElasticLiveIndex
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, called, folder_of
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -62,8 +62,8 @@ from weir.systems.remote.remote_searcher import (
     kept_ranking,
     settings_value,
 )
-from weir.systems.vectors.ann import Loss
-from weir.systems.vectors.store import StoredVectors
+from weir.systems.vectors.approximate import Loss
+from weir.systems.vectors.store import StoredRows
 
 # ----------
 # Settings: a TOML file, or what a name says.
@@ -73,40 +73,45 @@ QUERIES = ("best_fields", "most_fields", "cross_fields", "bool")
 SCHEMES = ("ApiKey", "Basic", "Bearer")
 NONE: Mapping[str, Any] = MappingProxyType({})
 VECTOR = "weir_vector"
-"""The field with the vector of a document."""
+"""The field that holds the vector of a document."""
 SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
-"""Name of a distance -> what OpenSearch calls it."""
+"""Distance -> OpenSearch's name for it."""
 
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """A server, an index that Weir makes there, and how it is searched.
-
-    url: the address of the server; plain_http: whether plain http may leave this machine; key: the environment variable
-    with what authorises, WEIR_KEY_ and a name, "" for none, and scheme: ApiKey, Basic (user:password) or Bearer.
-    prefix: how names of Weir's indexes begin. fields: of a document, each a field of the index, a number behind ^ is
-    its weight; analyzer: of them all; settings: of the index, as its API takes them. query: best_fields, most_fields or
-    cross_fields, a multi_match of that type with its tie_breaker, or bool, a match for each field, added. concurrency,
-    batch: requests at a time, and searches in each. timeout_s: seconds without an answer; on_failure: "refuse" or
-    "missing", what becomes of queries without one; name: what tables call it, "" for its file.
-    """
+    """A server, and the index that Weir makes and searches there."""
 
     url: str
     plain_http: bool = False
+    """Allow plain http to hosts other than this machine."""
     key: str = ""
+    """The environment variable that holds the secret, WEIR_KEY_ and a name; "" sends none."""
     scheme: str = "ApiKey"
+    """ApiKey, Basic (the key is user:password) or Bearer."""
     prefix: str = "weir-"
+    """The beginning of the names of Weir's indexes."""
     fields: tuple[str, ...] = ("title", "text")
+    """Fields of a document; each becomes a field of the index. A number after ^ is its weight."""
     analyzer: str = "english"
+    """The analyzer of every field."""
     settings: Mapping[str, Any] = field(default_factory=lambda: NONE, hash=False)
+    """Settings of the index in the form of the server's API."""
     query: str = "best_fields"
+    """A type of multi_match (best_fields, most_fields, cross_fields), or bool: one match for each field, scores
+    added.
+    """
     tie_breaker: float = 0.5
     vector: VectorSearch = field(default_factory=VectorSearch)
     concurrency: int = 8
+    """Requests at a time."""
     batch: int = 1
+    """Searches in each request."""
     timeout_s: float = 60.0
     on_failure: str = "refuse"
+    """How queries without an answer are treated: "refuse" or "missing"."""
     name: str = ""
+    """The system's name in tables; "" takes the name of its file."""
 
     def __post_init__(self) -> None:
         check_address("url", self.url, self.plain_http is True)
@@ -133,20 +138,20 @@ class ElasticSettings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields without their weights."""
+        """The names of the searched fields, without weights such as "^2"."""
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
-        """What decides the index."""
+        """Return the settings that decide what an index holds, for stage keys."""
         return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
-        """What decides how it is searched."""
+        """Return the settings that decide how an index is searched, for stage keys."""
         tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
         return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
 
-    def body(self, text: str, k: int) -> dict[str, Any]:
-        """One search, as JSON."""
+    def search_body(self, text: str, k: int) -> dict[str, Any]:
+        """Return the JSON body of a full-text search for the k best documents."""
         if self.query == "bool":
             weighted = [one.partition("^") for one in self.fields]
             matches = [
@@ -160,7 +165,7 @@ class ElasticSettings:
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
     def vector_body(self, vector: list[float], k: int) -> dict[str, Any]:
-        """One search of the nearest vectors: of the graph, or of all by the script of the k-NN plugin."""
+        """Return the body of a search by a vector, through the graph or exactly."""
         search = self.vector
         if search.index == "hnsw":
             candidates = {"ef_search": max(search.ef_search, k)}
@@ -175,7 +180,7 @@ class ElasticSettings:
 
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
-    """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
+    """Read settings from a TOML file; raises FormatError and UnknownName."""
     entries = read_toml(path, "the settings of an Elasticsearch server, see docs/retrievers.md")
     if isinstance(entries.get("fields"), list):
         entries["fields"] = tuple(entries["fields"])
@@ -191,20 +196,23 @@ def read_elastic_settings(path: Path) -> ElasticSettings:
 
 
 ANSWER_BYTES, HIT_BYTES = 32 << 20, 1 << 12
-"""An answer has at most; one to searches a MiB, and so much for each document that was asked for, whose identifier has
-512 bytes, which JSON may write as six times as many."""
+"""Limits on the size of an answer. For searches it is 1 MiB plus HIT_BYTES for each document asked for: an identifier
+has at most 512 bytes, up to 3,072 as JSON.
+"""
 HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
 SILENT_SECONDS, MOST_SILENT = 120.0, 2
-"""After so long without an answer a request is not sent again: a node that hangs accepts connections for ever. After so
-many single searches in a row, none of those that were sent with them."""
+"""After SILENT_SECONDS without an answer a request is not sent again, since a hanging node accepts connections for
+ever. After MOST_SILENT unanswered single searches in a row, the rest of their batch is not sent.
+"""
 
 
 @dataclass(eq=False)
 class ElasticServer:
-    """A connection to a server, for one thread. retried: called after each failed attempt that is retried."""
+    """A connection to an Elasticsearch or OpenSearch server, used by one thread."""
 
     settings: ElasticSettings
     retried: Retried = lambda _: None
+    """Called after each failed attempt that is retried."""
     clock: Clock = field(default_factory=Clock)
     connection: KeptConnection = field(default_factory=KeptConnection)
 
@@ -223,11 +231,12 @@ class ElasticServer:
         max_bytes: int = ANSWER_BYTES,
         divisible: bool = False,
     ) -> Any:  # noqa: ANN401  whatever the server says
-        """What the server answers, as JSON; asked again where that may help.
+        """Send a request, with retries, and return the answer's JSON.
 
-        content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None; max_bytes: of the
-        answer; divisible: whether its parts are asked where the whole is not answered in time. Raises AttemptError
-        where no attempt is answered, ServiceError for a refused key.
+        lines: sent as JSON lines instead of `content`.
+        missing: return None for status 404.
+        divisible: do not retry after a timeout, since the caller then sends the parts.
+        Raises AttemptError if no attempt is answered, ServiceError for a refused key.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -270,14 +279,13 @@ class ElasticServer:
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
     def pause(self, attempt: int) -> None:
-        """Wait before what the server had no room for is sent again; attempt: which this was, from 1."""
+        """Sleep before a retry, longer with each attempt (from 1)."""
         limits, clock = self.limits, self.clock
         clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
 
 
 @contextmanager
-def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
-    """A server as long as the block; raises ServiceError, naming it, for what no attempt brought."""
+def _elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
     server = ElasticServer(settings)
     with closing(server.connection):
         try:
@@ -294,25 +302,25 @@ def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
 
 
 NUMBER = "weir_number"
-"""The field with the number of a document in the collection."""
+"""The field that holds the position of a document in the collection."""
 BATCH_DOCUMENTS, BATCH_BYTES = 1000, 5 << 20
 NUMBER_BYTES = 20
-"""Of a number of a vector, as JSON."""
+"""Estimated bytes of one component of a vector as JSON."""
 MOST_ID_BYTES = 512
-"""Of a document's identifier, which Elasticsearch takes at most."""
+"""Longest identifier of a document that Elasticsearch takes."""
 CONFLICT, TOO_MANY_REQUESTS = 409, 429
 PASSING = (TOO_MANY_REQUESTS, 503)
-"""Statuses of one search among several for which the server has no room, or no shard yet."""
+"""Statuses of a search in a batch for which the server has no room, or no shard yet."""
 FULL = "rejected_execution_exception"
-"""What a shard says whose queue is full, on Elasticsearch with es_ before it."""
+"""Error type of a shard whose queue is full; Elasticsearch puts es_ before it."""
 GONE = ("node_disconnected_exception", "node_not_connected_exception", "node_closed_exception")
-"""What is said of a shard whose node stopped while it was asked: another node may have a copy."""
+"""Error types of a shard whose node stopped during the request: another node may have a copy."""
 MERGE_SECONDS = 3600.0
-"""For an answer, while a server makes one graph of all vectors."""
+"""Timeout of the request that merges all vectors into one graph."""
 SHOWN_CHARACTERS = 400
-"""Of what the server says, in a message."""
+"""Most characters of a server's message that are shown."""
 SHARD_ATTEMPTS, SHARD_PAUSE_SECONDS = 30, 1.0
-"""How often, and how long apart, a server is asked for shards that are not there: it may just have been started."""
+"""How often and how far apart the server is asked for missing shards: it may just have been started."""
 DECISIVE = (
     "index.analysis.",
     "index.default_pipeline",
@@ -324,38 +332,37 @@ DECISIVE = (
     "index.similarity.",
     "index.sort.",
 )
-"""How names of settings begin that decide what is indexed or how it is scored."""
+"""Prefixes of settings that decide how documents are indexed or scored."""
 NEUTRAL = {
     "index.default_pipeline": "_none",
     "index.final_pipeline": "_none",
     "index.mode": "standard",
     "index.search.default_pipeline": "_none",
 }
-"""What some of them say where they are as if they were not there."""
+"""Values of decisive settings that mean the same as their absence."""
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticIndex:
-    """A collection as an index.
-
-    about: everything that decides it, what its name is made of; dimensions: of vectors, 0 for an index of texts;
-    vectors: of the documents, None where there is nothing to fill.
-    """
+    """The index that Weir makes of a collection on the server."""
 
     settings: ElasticSettings
     corpus: Corpus
     about: dict[str, object]
+    """Everything that decides the index; its hash is part of the name."""
     dimensions: int = 0
-    vectors: StoredVectors | None = None
+    """Dimensions of the vectors; 0 for an index of texts."""
+    vectors: StoredRows | None = None
+    """Vectors of the documents; None if there is nothing to fill."""
 
     @property
-    def name(self) -> str:
-        """The name of the index: a hash of what decides it."""
+    def index_name(self) -> str:
+        """The index's name: the prefix and a hash of all that decides its contents."""
         return _index_name(self.settings.prefix, self.about)
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The fields of the mapping."""
+        """The fields of the index as Elasticsearch's mapping declares them."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
@@ -363,7 +370,6 @@ class ElasticIndex:
 
     @property
     def _vector_field(self) -> dict[str, Any]:
-        """The field of vectors, with a graph by Lucene where it is searched approximately."""
         search = self.settings.vector
         plain: dict[str, Any] = {"type": "knn_vector", "dimension": self.dimensions}
         if search.index == "exact":
@@ -374,62 +380,58 @@ class ElasticIndex:
 
     @property
     def is_graph(self) -> bool:
-        """Whether it holds a graph of vectors."""
+        """True if the index searches vectors by an HNSW graph."""
         return self.dimensions > 0 and self.settings.vector.index == "hnsw"
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """The settings of the index; one shard, so that statistics are those of the collection."""
+        """The settings of the index, by default with one shard for term statistics of the whole collection."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """What the mapping says of it; writes: how many it took, None while it is not complete."""
+        """Return Weir's entry in the mapping; `writes` is None until it is complete."""
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
 
 
 @dataclass(frozen=True)
 class IndexState:
-    """An index as the server describes it.
-
-    uuid: which each index that is made gets anew; mark: what Weir wrote into its mapping, None where that is nothing;
-    settings: by their full names.
-    """
+    """An index that exists on the server, with the server's description of it."""
 
     uuid: str
+    """The server gives each newly made index another."""
     mark: Mapping[str, Any] | None
+    """Weir's entry in the mapping; None if there is none."""
     mappings: Mapping[str, Any]
     settings: Mapping[str, Any]
+    """Keys are full names, such as index.number_of_shards."""
 
 
 @dataclass(frozen=True)
 class IndexIdentity:
-    """What an index holds. The number of writes only grows, so two equal identities are one content.
-
-    uuid: see IndexState; documents: that a search sees; deleted: copies that are deleted, or were written again, and
-    still count in the statistics of words; writes: of all its documents since it was made.
-    """
+    """The contents of an index: equal identities mean equal contents, since `writes` only grows."""
 
     uuid: str
     documents: int
+    """Documents that a search sees."""
     deleted: int
+    """Deleted or overwritten copies, which still count in term statistics."""
     writes: int
+    """Writes since the index was made."""
 
 
 @dataclass(frozen=True)
 class CompleteIndex:
-    """An index that holds the collection and nothing else.
-
-    bytes: on the server, without replicas; reused: documents that were there before it was filled.
-    """
+    """An index on the server that holds exactly the documents of the collection."""
 
     identity: IndexIdentity
     bytes: int
+    """Size on the server without replicas."""
     reused: int
+    """Documents that were there before it was filled."""
 
 
-def elastic_versions(server: ElasticServer) -> dict[str, str]:
-    """What the server says it is; raises BadValue where it is neither."""
+def _elastic_versions(server: ElasticServer) -> dict[str, str]:
     answer = server.call("GET", "/")
     version = answer.get("version") if isinstance(answer, dict) else None
     number = version.get("number") if isinstance(version, dict) else None
@@ -439,10 +441,9 @@ def elastic_versions(server: ElasticServer) -> dict[str, str]:
     return {name: number}
 
 
-def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
-    """The index where it is there, complete and as Weir wrote it, else None.
-
-    Raises ServiceError where something else has its name, or shards of it are not there.
+def _complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
+    """Return the index if it is complete and unchanged, else None; raises ServiceError if its name is taken or
+    shards are missing.
     """
     state = _state(server, index)
     if state is None or state.mark is None or state.mark.get("complete") is not True:
@@ -454,15 +455,15 @@ def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex 
     return CompleteIndex(identity, size, len(index.corpus))
 
 
-def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
-    """Make the index, continue it, or find it complete; (the server's versions, the index).
+def _filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
+    """Make the index, fill it further, or find it complete; return the server's versions and the index.
 
-    Raises ServiceError where the server refuses, naming the document where it is one; where something else has the
-    index's name; and where the server gives the index what was not asked for.
+    Raises BadValue for an overlong identifier, ServiceError if the server refuses a document, has another index of
+    the name, or makes another index than was asked for.
     """
-    with elastic_connected(index.settings) as server:
-        versions = elastic_versions(server)
-        complete = complete_index(server, index)
+    with _elastic_connected(index.settings) as server:
+        versions = _elastic_versions(server)
+        complete = _complete_index(server, index)
         if complete is None:
             for name in index.corpus.ids:
                 if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
@@ -470,21 +471,19 @@ def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[s
                         f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the "
                         f"server does not take; give the documents shorter ones, in the judgments too"
                     )
-            complete, fault = _written(server, index, progress)
+            complete, fault = _write_index(server, index, progress)
             if complete is None:  # what an earlier attempt left could not be mended by going on
                 _warn_again(index, fault)
-                complete, fault = _written(server, index, progress)
+                complete, fault = _write_index(server, index, progress)
             if complete is None:
-                raise ServiceError(f"{index.settings.url}: {index.name} {fault}, although it was made again")
+                raise ServiceError(
+                    f"{index.settings.url}: {index.index_name} {fault}, although it was made again"
+                )
     return versions, complete
 
 
-def removed_indexes(settings: ElasticSettings) -> list[str]:
-    """Remove every index of the prefix that Weir made, complete or not; their names. Raises ServiceError.
-
-    An index is Weir's where its name follows from the prefix and from what its mark says.
-    """
-    with elastic_connected(settings) as server:
+def _removed_indexes(settings: ElasticSettings) -> list[str]:
+    with _elastic_connected(settings) as server:
         mappings = server.call("GET", f"/{settings.prefix}*/_mapping", missing=True) or {}
         with _documented(settings.url):
             marks = {name: _mark(one.get("mappings")) for name, one in mappings.items()}
@@ -504,44 +503,45 @@ def _index_name(prefix: str, about: object) -> str:
 
 
 def _mark(mappings: Any) -> dict[str, Any] | None:  # noqa: ANN401  whatever the server says
-    """What Weir wrote into an index's mapping, None where that is nothing."""
     for name in ("_meta", "weir"):
         mappings = mappings.get(name) if isinstance(mappings, dict) else None
     return mappings if isinstance(mappings, dict) else None
 
 
 def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
-    """The index, None where there is none; raises ServiceError where something that Weir did not make has its name."""
     with _documented(index.settings.url):
-        answer = server.call("GET", f"/{index.name}?flat_settings=true", missing=True)
+        answer = server.call("GET", f"/{index.index_name}?flat_settings=true", missing=True)
         if answer is None:
             return None
         url, way_out = (
             index.settings.url,
             "nothing was written to it; set another prefix, or remove it yourself",
         )
-        if set(answer) != {index.name}:
-            raise ServiceError(f"{url}: {index.name} is an alias of {', '.join(sorted(answer))}; {way_out}")
-        facts = answer[index.name]
+        if set(answer) != {index.index_name}:
+            raise ServiceError(
+                f"{url}: {index.index_name} is an alias of {', '.join(sorted(answer))}; {way_out}"
+            )
+        facts = answer[index.index_name]
         mark = _mark(facts["mappings"])
-        if mark is None or _index_name(index.settings.prefix, mark.get("about")) != index.name:
-            raise ServiceError(f"{url}: {index.name} is there without Weir's mark in its _meta; {way_out}")
+        if mark is None or _index_name(index.settings.prefix, mark.get("about")) != index.index_name:
+            raise ServiceError(
+                f"{url}: {index.index_name} is there without Weir's mark in its _meta; {way_out}"
+            )
         return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
 
 
 def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> tuple[IndexIdentity, int]:
-    """(what the index holds, its bytes without replicas); raises ServiceError where shards stay away."""
     with _documented(index.settings.url):
         total, url = int(state.settings["index.number_of_shards"]), index.settings.url
         for attempt in range(SHARD_ATTEMPTS):
             if missing := total - len(_primaries(_shards(server, index))):
-                message = f"{url}: {missing} of {total} shards of {index.name} are not there"
+                message = f"{url}: {missing} of {total} shards of {index.index_name} are not there"
                 if attempt == 0:
                     seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
                     warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
                 server.clock.sleep(SHARD_PAUSE_SECONDS)
                 continue
-            server.call("POST", f"/{index.name}/_refresh")  # it would wait long for a shard
+            server.call("POST", f"/{index.index_name}/_refresh")  # it would wait long for a shard
             shards = _shards(server, index)
             primaries = _primaries(shards)
             if len(primaries) == total:
@@ -549,21 +549,24 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
                 deleted = sum(_count(copy["docs"]["deleted"]) for copies in shards for copy in copies)
                 writes = sum(_count(copy["seq_no"]["max_seq_no"]) + 1 for copy in primaries)
                 # Not from _stats, whose sizes may be ten seconds old.
-                answer = server.call("GET", f"/{index.name}/_segments")
-                copies = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+                answer = server.call("GET", f"/{index.index_name}/_segments")
+                copies = _primaries(
+                    list(answer["indices"].get(index.index_name, {}).get("shards", {}).values())
+                )
                 size = sum(
                     _count(one["size_in_bytes"]) for copy in copies for one in copy["segments"].values()
                 )
                 return IndexIdentity(state.uuid, documents, deleted, writes), size
-        raise ServiceError(f"{url}: shards of {index.name} are lost: {_brought_back(server, index, total)}")
+        raise ServiceError(
+            f"{url}: shards of {index.index_name} are lost: {_recovery_hint(server, index, total)}"
+        )
 
 
-def _brought_back(server: ElasticServer, index: ElasticIndex, total: int) -> str:
-    """What brings lost shards back, and why the server does not, in its words."""
+def _recovery_hint(server: ElasticServer, index: ElasticIndex, total: int) -> str:
     remedy, reasons = "bring their nodes back", list[str]()
     for number in range(total):
         with suppress(AttemptError, ServiceError):  # not every user may ask
-            shard = {"index": index.name, "shard": number, "primary": True}
+            shard = {"index": index.index_name, "shard": number, "primary": True}
             answer = server.call("POST", "/_cluster/allocation/explain", shard, missing=True)
             if not isinstance(answer, dict) or answer.get("current_state") != "unassigned":
                 continue
@@ -577,13 +580,11 @@ def _brought_back(server: ElasticServer, index: ElasticIndex, total: int) -> str
 
 
 def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
-    """The copies of each shard that is there."""
-    stats = server.call("GET", f"/{index.name}/_stats/docs?level=shards")
-    return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
+    stats = server.call("GET", f"/{index.index_name}/_stats/docs?level=shards")
+    return list(stats["indices"].get(index.index_name, {}).get("shards", {}).values())
 
 
 def _count(value: object) -> int:
-    """A count that the server gives; raises ValueError for what is none."""
     if not isinstance(value, (int, float)) or not float(value).is_integer():  # neither is NaN
         raise ValueError(f"the count {json.dumps(value)[:80]}")
     return int(value)
@@ -591,7 +592,6 @@ def _count(value: object) -> int:
 
 @contextmanager
 def _documented(url: str) -> Iterator[None]:
-    """Raise ServiceError where an answer lacks what the API documents."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -605,7 +605,6 @@ def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
-    """Where the index is not what was asked for, such as by an index template of the server."""
     deviations: list[str] = []
     with _documented(index.settings.url):
         properties, computed = state.mappings.get("properties", {}), state.mappings.get("runtime", {})
@@ -615,7 +614,7 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
                 deviations.append(
                     f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}"
                 )
-    wanted_settings = dict(_flat(index.index_settings, "index."))
+    wanted_settings = dict(_flat_settings(index.index_settings, "index."))
     for name in sorted({*wanted_settings, *state.settings}):
         here, expected = state.settings.get(name), wanted_settings.get(name)
         if (
@@ -627,25 +626,24 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
     return deviations
 
 
-def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
-    """Settings by their full names, their values as the server keeps them: texts, or lists of texts."""
+def _flat_settings(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
+    """Yield (full name, value) of settings, with values as the server writes them."""
     for name, value in settings.items():
         full = name if name.startswith("index.") else within + name
         if isinstance(value, Mapping):
-            yield from _flat({full + "." + key: one for key, one in value.items()}, "")
+            yield from _flat_settings({full + "." + key: one for key, one in value.items()}, "")
         elif isinstance(value, list):
             yield full, [one if isinstance(one, str) else json.dumps(one) for one in value]
         else:
             yield full, value if isinstance(value, str) else json.dumps(value)
 
 
-def _written(
+def _write_index(
     server: ElasticServer, index: ElasticIndex, progress: Progress | None
 ) -> tuple[CompleteIndex | None, str]:
-    """Make the index or continue it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
     query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
-    answer = server.call("POST", f"/{index.name}/_search", query)
+    answer = server.call("POST", f"/{index.index_name}/_search", query)
     with _documented(index.settings.url):
         last = answer["aggregations"]["last"]["value"]
         start = 0 if last is None else max(0, _count(last) + 1 - BATCH_DOCUMENTS)
@@ -670,38 +668,39 @@ def _written(
     if index.is_graph:  # one graph, so that the same documents are found each time
         merging = ElasticServer(replace(server.settings, timeout_s=MERGE_SECONDS), server.retried)
         with closing(merging.connection):
-            merging.call("POST", f"/{index.name}/_forcemerge?max_num_segments=1")
-    server.call("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}})
+            merging.call("POST", f"/{index.index_name}/_forcemerge?max_num_segments=1")
+    server.call("PUT", f"/{index.index_name}/_settings", {"index": {"refresh_interval": None}})
     after = _state(server, index)
     if after is None or after.uuid != state.uuid or _deviations(index, after):
-        raise ServiceError(f"{index.settings.url}: {index.name} was removed or changed while it was filled")
+        raise ServiceError(
+            f"{index.settings.url}: {index.index_name} was removed or changed while it was filled"
+        )
     identity, size = _identity(server, index, after)
-    fault = _fault(server, index, identity)
+    fault = _index_fault(server, index, identity)
     if not fault and identity.documents < len(index.corpus):
         fault = f"has {identity.documents:,} of {len(index.corpus):,} documents"
     if fault:
         return None, fault
-    server.call("PUT", f"/{index.name}/_mapping", {"_meta": index.mark(identity.writes)})
+    server.call("PUT", f"/{index.index_name}/_mapping", {"_meta": index.mark(identity.writes)})
     return CompleteIndex(identity, size, reused), ""
 
 
 def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]:
-    """(an incomplete index, the existing one where it can be continued, else a new one; its documents)."""
     state = _state(server, index)
     if state is not None and state.mark is not None:
         identity, _ = _identity(server, index, state)
-        fault = "; ".join(_deviations(index, state)) or _fault(server, index, identity)
+        fault = "; ".join(_deviations(index, state)) or _index_fault(server, index, identity)
         if not fault and state.mark.get("complete") is True:
             fault = "was changed since it was complete"
         if not fault:
             return state, identity.documents
         _warn_again(index, fault)
-        server.call("DELETE", f"/{index.name}", missing=True)
+        server.call("DELETE", f"/{index.index_name}", missing=True)
     # What is there is seen when all is there.
     settings = {"refresh_interval": "-1", **index.index_settings}
     mappings = {"dynamic": False, "_meta": index.mark(None), "properties": index.properties}
     try:
-        server.call("PUT", f"/{index.name}", {"settings": settings, "mappings": mappings})
+        server.call("PUT", f"/{index.index_name}", {"settings": settings, "mappings": mappings})
     except AttemptError as error:
         if index.dimensions and "[knn_vector]" in str(error):
             raise BadValue(
@@ -712,7 +711,7 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]
     state = _state(server, index)
     deviations = ["it is not there"] if state is None else _deviations(index, state)
     if state is None or deviations:
-        server.call("DELETE", f"/{index.name}", missing=True)
+        server.call("DELETE", f"/{index.index_name}", missing=True)
         raise ServiceError(
             f"{index.settings.url}: the server makes another index than was asked for: {'; '.join(deviations)}; an "
             f"index template may do that: say the same in [settings], or set a prefix that no template has"
@@ -721,26 +720,27 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]
 
 
 def _warn_again(index: ElasticIndex, fault: str) -> None:
-    warnings.warn(StoreWarning(f"{index.settings.url}: {index.name} {fault}; it is made again"), stacklevel=2)
+    warnings.warn(
+        StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"), stacklevel=2
+    )
 
 
-def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
-    """Why the index cannot be continued, "" where it can; raises ServiceError for documents of another collection."""
+def _index_fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
     with _documented(index.settings.url):
         if identity.deleted:
             return f"has {identity.deleted:,} deleted copies, which count in its scores"
         numbers = {"numbers": {"stats": {"field": NUMBER}}}
         unnumbered = {"bool": {"must_not": {"exists": {"field": NUMBER}}}}
-        answer = server.call("POST", f"/{index.name}/_search", {"size": 0, "aggs": numbers})
+        answer = server.call("POST", f"/{index.index_name}/_search", {"size": 0, "aggs": numbers})
         stats = answer["aggregations"]["numbers"]
         n, total = identity.documents, len(index.corpus)
         foreign = max(n - _count(stats["count"]), n - total)
         if foreign > 0:
             query = {"size": 1, "query": unnumbered}
-            hits = server.call("POST", f"/{index.name}/_search", query)["hits"]["hits"]
+            hits = server.call("POST", f"/{index.index_name}/_search", query)["hits"]["hits"]
             first = f", such as '{hits[0]['_id']}'," if hits else ""
             raise ServiceError(
-                f"{index.settings.url}: {index.name} holds {foreign:,} documents{first} that are not of the "
+                f"{index.settings.url}: {index.index_name} holds {foreign:,} documents{first} that are not of the "
                 "collection; weir data drop removes the index, and the next run makes it anew"
             )
         whole = (
@@ -750,7 +750,6 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
 
 
 def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """The next documents, (identifier, fields)."""
     corpus, size = index.corpus, 0
     stop = min(start + most, len(corpus))
     columns: dict[str, list[Any]] = {}
@@ -767,11 +766,10 @@ def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, di
 
 
 def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict[str, object]]]) -> None:
-    """Create documents, those again that the server had no room for; raises AttemptError where it never has."""
     waiting, attempt = dict(batch), 1
     while waiting:
         lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
-        answer = server.call("POST", f"/{index.name}/_bulk", lines=lines)
+        answer = server.call("POST", f"/{index.index_name}/_bulk", lines=lines)
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list) or len(items) != len(waiting):
             raise AttemptError(
@@ -802,30 +800,29 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
 
 
 FORMAT = 2
-"""Of an index: 1 was filled by writing again what may have been there, which BM25 counts twice."""
+"""Version of the index's layout. Format 1 wrote documents again, which BM25 counted twice."""
 ADVICE = {
     "max_result_window": "; max_result_window = NUMBER under [settings] of the file makes an index that allows it",
     "maxClauseCount": "; the server's own indices.query.bool.max_clause_count allows longer queries",
     FULL: "; a smaller concurrency and batch in the file ask for less at once",
     "circuit_breaking_exception": "; a smaller k, concurrency and batch need less of its memory",
 }
-"""What helps, by words of what the server says."""
+"""Words of a server's message -> advice."""
 
 
 @dataclass(frozen=True)
 class Elasticsearch:
-    """A collection in an index that Weir makes on a server, searched by the server.
-
-    arguments: how it was written, positional and named; dense: what makes vectors, None for words; version: what stands
-    for the server's own version in keys.
-    """
+    """A system that indexes a collection on a server and searches it there."""
 
     arguments: tuple[tuple[str, ...], tuple[tuple[str, object], ...]]
+    """The arguments of the written name: positional, named."""
     settings: ElasticSettings
     version: str | None = None
+    """The user's label for the server in keys; None uses a hash of its address."""
     dense: DenseRetriever | None = None
+    """The encoder of vectors; None for search by words."""
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __str__(self) -> str:
@@ -833,32 +830,26 @@ class Elasticsearch:
         return called("elasticsearch", list(positional), dict(options))
 
     def title(self) -> tuple[str, str]:
-        """The file, and the name that it gives."""
         return "".join(self.arguments[0]), self.settings.name
 
     @property
     def service(self) -> str:
-        """The server that is asked."""
         return f"the server {self.settings.url}"
 
     def describe(self) -> dict[str, object]:
-        """What decides the rankings; the server is the declared version, else a hash of its address."""
         description: dict[str, object] = {"system": "elasticsearch", "index": self._index_facts()}
         description["search"] = self._search_facts()
         address = hashlib.blake2b(self.settings.url.encode(), digest_size=8).hexdigest()
         return description | {"server": self.version or address}
 
     def fields_read(self) -> tuple[str, ...]:
-        """The fields of a document that are indexed, or encoded."""
         return self.settings.names if self.dense is None else self.dense.fields_read()
 
     def fetch(self) -> None:
-        """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
         if self.dense is not None:
             self.dense.fetch()
 
     def _index_facts(self) -> dict[str, object]:
-        """What decides the index, beside the collection; raises DownloadError where a checkpoint is not here."""
         if self.dense is None:
             return {"format": FORMAT, **self.settings.index_facts()}
         search = self.settings.vector.facts()
@@ -867,13 +858,11 @@ class Elasticsearch:
         return {"format": FORMAT, "vectors": search, "encoder": self.dense.describe(), **settings}
 
     def _search_facts(self) -> dict[str, object]:
-        """What decides how it is searched."""
         if self.dense is None:
             return self.settings.search_facts()
         return {**self.settings.vector.facts(), "on_failure": self.settings.on_failure}
 
     def indexed_as(self) -> Elasticsearch:
-        """The index, however it is searched."""
         plain = ElasticSettings(self.settings.url)
         settings = replace(
             self.settings,
@@ -893,20 +882,17 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send the collection to the server, all that is not there; the folder notes the index.
-
-        Raises ServiceError where the server refuses or cannot be reached.
-        """
+        """Send missing documents to the server and note the index in the folder; raises ServiceError."""
         vectors = None
         if self.dense is not None:
-            vectors = self.dense.index(corpus, replace(context, folder=None)).vectors
+            vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
         index = self._index(corpus, 0 if vectors is None else vectors.dimensions, vectors)
-        versions, complete = filled_index(index, context.progress)
+        versions, complete = _filled_index(index, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
                 facts = {
                     "format": FORMAT,
-                    "index": index.name,
+                    "index": index.index_name,
                     "identity": asdict(complete.identity),
                     "versions": versions,
                     "dimensions": index.dimensions,
@@ -915,30 +901,31 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> ElasticSearcher:
-        """Open the index that `index` made of the same corpus; raises StoreError where it is not there any more."""
+        """Raise StoreError if the index is no longer complete on the server."""
         at = folder_of(context)
         index = self._index(corpus, int(open_folder(at, "index.json").get("dimensions", 0)))
-        with elastic_connected(self.settings) as server:
-            versions, complete = elastic_versions(server), complete_index(server, index)
+        with _elastic_connected(self.settings) as server:
+            versions, complete = _elastic_versions(server), _complete_index(server, index)
         if complete is None:
-            raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
+            raise StoreError(f"{at}: the server has no complete index {index.index_name}; it is made again")
         return self._searcher(index, complete, versions)
 
     def live_index(self, corpus: Corpus) -> ElasticLiveIndex:
-        """See `LiveIndexed`; raises BadValue where vectors are searched."""
+        """Return the index for `weir why`; raises BadValue for a search of vectors."""
         if self.dense is not None:
             raise BadValue(f"{self} searches vectors: it has no words to explain")
-        name = self._index(corpus).name
+        name = self._index(corpus).index_name
 
         def ask(path: str, body: Any) -> Any:  # noqa: ANN401  any JSON
-            with elastic_connected(self.settings) as server:
+            with _elastic_connected(self.settings) as server:
                 return server.call("GET" if body is None else "POST", f"/{name}{path}", body)
 
-        return ElasticLiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
+        return ElasticLiveIndex(
+            name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.search_body
+        )
 
     def uninstall(self) -> list[str]:
-        """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
-        return removed_indexes(self.settings)
+        return _removed_indexes(self.settings)
 
     def _searcher(
         self, index: ElasticIndex, complete: CompleteIndex, versions: Mapping[str, str]
@@ -949,10 +936,7 @@ class Elasticsearch:
         use = ServiceUsage("", {**versions, "index": complete.identity.uuid})
         return ElasticSearcher(str(self), index, complete, about, self.dense, use)
 
-    def _index(
-        self, corpus: Corpus, dimensions: int = 0, vectors: StoredVectors | None = None
-    ) -> ElasticIndex:
-        """The index of a corpus; what decides it is its name."""
+    def _index(self, corpus: Corpus, dimensions: int = 0, vectors: StoredRows | None = None) -> ElasticIndex:
         content = content_of(corpus, self.fields_read())
         about = {"format": FORMAT, "corpus": content, **self._index_facts()}
         return ElasticIndex(self.settings, corpus, about, dimensions, vectors)
@@ -960,37 +944,38 @@ class Elasticsearch:
 
 @dataclass(frozen=True, eq=False)
 class ElasticSearcher:
-    """An index on a server, ready to answer.
-
-    name: of the system, in messages; about: everything that decides an answer; dense: what makes vectors of queries,
-    None for words; use: what was asked; exactly: whether a graph of vectors is passed over.
-    """
+    """An index on a server, with the encoder of queries if it has vectors, ready to search."""
 
     name: str
+    """The system's name in messages."""
     index: ElasticIndex
     complete: CompleteIndex
     about: Mapping[str, object]
+    """Everything that decides an answer; the key of kept answers."""
     dense: DenseRetriever | None
+    """The encoder of queries; None for search by words."""
     use: ServiceUsage
+    """Counts of requests, for costs."""
     exactly: bool = False
+    """Search vectors exactly, without the graph."""
 
     @cached_property
-    def loaded(self) -> LoadedEncoder:
-        """The encoder, loaded when it is first needed."""
+    def query_encoder(self) -> LoadedEncoder:
+        """Load the encoder of queries at the first call and return it."""
         assert self.dense is not None
         return self.dense.encoder.load(settings_of_weir().device)
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query, none for one without text; raises as RemoteSearcher."""
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        """Return the k best documents, none for a query without text; raises as RemoteSearcher."""
         index, settings = self.index, self.index.settings
-        vectors = None if self.dense is None else vectors_of(self.dense, self.loaded, queries)
+        vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:
             settings = replace(settings, vector=settings.vector.overridden("exact", None))
         service = RemoteService(
             self.name,
             self.about,
-            partial(ElasticAsker, settings, index.name, vectors),
+            partial(ElasticAsker, settings, index.index_name, vectors),
             RequestPolicy(settings.concurrency, settings.batch),
             settings.on_failure,
             partial(_check_same, index, self.complete.identity),
@@ -998,10 +983,6 @@ class ElasticSearcher:
         return RemoteSearcher(service, index.corpus, self.use).search(queries, k, context)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """What the graph loses of the exact k best of these queries, by the script on the same index.
-
-        Raises BadValue where it searches exactly, ServiceError as `search`.
-        """
         if not self.index.is_graph:
             raise BadValue(f"{self.name} searches exactly; only an approximate index loses anything")
         about = {**self.about, SESSION: "asked exactly"}
@@ -1009,18 +990,18 @@ class ElasticSearcher:
         return lost(exact, replace(self, use=ServiceUsage("")).search(queries, k))
 
     def costs(self) -> Costs:
-        """The index on the server, what was asked of it and how long that took."""
         services = (self.use.named(self.name),)
         return Costs(self.complete.bytes, self.complete.reused, services=services)
 
 
 @dataclass(eq=False)
 class ElasticAsker:
-    """One connection that sends some searches together; vectors: of the requests by number, None for words."""
+    """A Worker that sends searches in batches over one connection."""
 
     settings: ElasticSettings
     index: str
     vectors: NDArray[np.float32] | None
+    """Vectors by the number of the request; None for search by words."""
     retried: Retried
     server: ElasticServer = field(init=False)
 
@@ -1028,7 +1009,6 @@ class ElasticAsker:
         self.server = ElasticServer(self.settings, self.retried)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """One outcome for each search of a request."""
         waiting = list(requests)
         if self.vectors is not None:
             silent = [request for request in requests if not request.body["text"].strip()]
@@ -1070,7 +1050,9 @@ class ElasticAsker:
                 attempt += 1
 
     def _one_by_one(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """What was not answered in time together; none is asked any more behind two that are silent alone."""
+        """Send the searches of a batch that timed out singly; after MOST_SILENT timeouts in a row the rest get that
+        error unsent.
+        """
         silent: list[AttemptError] = []
         for request in requests:
             if len(silent) == MOST_SILENT:
@@ -1082,11 +1064,10 @@ class ElasticAsker:
                 yield outcome
 
     def _responses(self, requests: Sequence[Request]) -> list[Any]:
-        """The response to each search, asked together; raises AttemptError."""
         lines: list[Any] = []
         for request in requests:
             text, k = request.body["text"], request.body["k"]
-            body = self.settings.body(text, k)
+            body = self.settings.search_body(text, k)
             if self.vectors is not None:
                 body = self.settings.vector_body(self.vectors[request.number].tolist(), k)
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
@@ -1099,22 +1080,20 @@ class ElasticAsker:
         return responses
 
     def close(self) -> None:
-        """Close the connection."""
         self.server.connection.close()
 
 
 def _check_same(index: ElasticIndex, identity: IndexIdentity) -> None:
-    """Raise ServiceError where the index is not the one any more that the answers are kept for."""
-    with elastic_connected(index.settings) as server:
-        complete = complete_index(server, index)
+    with _elastic_connected(index.settings) as server:
+        complete = _complete_index(server, index)
         if complete is None or complete.identity != identity:
             raise ServiceError(
-                f"{index.settings.url}: {index.name} was changed while it was searched; the same command makes it again"
+                f"{index.settings.url}: {index.index_name} was changed while it was searched; the same command "
+                "makes it again"
             )
 
 
 def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the server says
-    """The ranking of one response; raises AttemptError where it is an error, or not of all shards."""
     if not isinstance(response, dict) or response.get("error") is not None:
         reason = _advised(response)
         status = response.get("status") if isinstance(response, dict) else None
@@ -1149,7 +1128,6 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
 
 
 def _advised(response: Any) -> str:  # noqa: ANN401  whatever the server says
-    """The innermost reason of an error in one line, with what helps."""
     reason = " ".join(error_text(response, "no response").split())
     return reason[:SHOWN_CHARACTERS] + next((one for words, one in ADVICE.items() if words in reason), "")
 
@@ -1165,14 +1143,20 @@ def elasticsearch(
     index: str | None = None,
     ef_search: int | None = None,
 ) -> Elasticsearch:
-    """Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical baseline does.
+    """Search by Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical baseline.
 
-    file: TOML that names the server and how is searched, see docs/retrievers.md, or url: its address; query:
-    best_fields, most_fields, cross_fields or bool; analyzer: of the server, for every field; fields: of a document, a
-    weight behind ^; version: what stands for the server in keys; encoder: a model as dense takes it, or a dense(...),
-    whose vectors the k-NN plugin of OpenSearch searches instead of words; index: exact or hnsw; ef_search: how many
-    candidates hnsw looks at. What is None is taken from the file, or is BEIR's: title and text by the english analyzer,
-    best_fields with a tie breaker of 0.5. Raises FormatError for the file, BadValue and UnknownName for settings.
+    Give `file` or `url`. Arguments that are None come from the file, else are BEIR's: title and text by the english
+    analyzer, best_fields with a tie breaker of 0.5.
+    file: TOML that names the server and how it is searched, see docs/retrievers.md.
+    url: the server's address.
+    query: best_fields, most_fields, cross_fields or bool.
+    analyzer: the server's analyzer for every field.
+    fields: fields of a document, each perhaps with ^ and a weight.
+    version: your label for the server in keys, None for its address.
+    encoder: a model as dense takes it, or a dense(...), whose vectors OpenSearch's k-NN plugin searches, not words.
+    index: exact or hnsw, for vectors.
+    ef_search: candidates that hnsw looks at.
+    Raises FormatError for the file, BadValue and UnknownName for settings.
     """
     if (file is None) == (url is None):
         raise BadValue('elasticsearch: give a file, or url="http://localhost:9200"')

@@ -1,4 +1,4 @@
-"""PostgreSQL as a system: full-text search and pgvector, on a table of Weir's own or on one that is there."""
+"""PostgreSQL as a system: full-text search and pgvector, on a table of Weir's own or an existing one."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from weir.registry import SESSION, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import AttemptError, Clock, Key, Limits, retry
 from weir.settings import secret, settings
-from weir.systems.compose import shown, then
+from weir.systems.compose import system_text, then
 from weir.systems.composite import check_unknown, described_unknown
 from weir.systems.dense_search import DenseRetriever
-from weir.systems.protocol import IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -46,8 +46,8 @@ from weir.systems.remote.remote_searcher import (
     kept_ranking,
     settings_value,
 )
-from weir.systems.vectors.ann import Loss
-from weir.systems.vectors.store import StoredVectors
+from weir.systems.vectors.approximate import Loss
+from weir.systems.vectors.store import StoredRows
 
 if TYPE_CHECKING:
     import psycopg
@@ -58,27 +58,27 @@ if TYPE_CHECKING:
 
 EXPECTED = "the settings of a PostgreSQL server, see docs/retrievers.md"
 ADDRESS_VARIABLE = "(PG|POSTGRES|DATABASE_|WEIR_KEY_)[A-Z0-9_]*"
-"""What an environment variable is called that a file may name as the address of a server."""
+"""Pattern of environment variables that may hold the server's address."""
 QUERIES = ("websearch", "plain", "phrase", "or")
 RANKS = ("ts_rank", "ts_rank_cd")
 DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
-"""Name -> pgvector's operator, smaller is nearer."""
+"""Name -> pgvector's operator; smaller is nearer."""
 
 
 @dataclass(frozen=True)
 class TextSearch:
-    """Full-text search.
-
-    config: PostgreSQL's text search configuration; query: how a text becomes a tsquery, websearch, plain (all words),
-    phrase, or or (any word); rank: ts_rank or ts_rank_cd; normalization: their bit mask; view: what of a document is
-    indexed.
-    """
+    """How PostgreSQL's full-text search parses queries, ranks and reads documents."""
 
     config: str = "english"
+    """PostgreSQL's text search configuration."""
     query: str = "websearch"
+    """How a text becomes a tsquery: websearch, plain (all words), phrase or or (any word)."""
     rank: str = "ts_rank"
+    """ts_rank or ts_rank_cd."""
     normalization: int = 0
+    """The rank function's bit mask."""
     view: str = "title text"
+    """The fields of a document that are indexed."""
 
     def __post_init__(self) -> None:
         check_choice("query", self.query, QUERIES)
@@ -88,23 +88,24 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
-        """Everything that decides its rankings on a given server."""
+        """Return all settings that decide the rankings, for stage keys."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 @dataclass(frozen=True)
 class UserTable:
-    """A table that is there already and is only read.
-
-    name: with its schema, such as shop.products; id: the column of identifiers; text: columns whose texts are searched,
-    or tsvector: one that is ready; vector: the column of vectors, "" for none.
-    """
+    """A table that exists in the database, which Weir only reads."""
 
     name: str
+    """With its schema, such as shop.products."""
     id: str
+    """The column of identifiers."""
     text: tuple[str, ...] = ()
+    """Columns whose texts are searched; `tsvector` is used instead if it is set."""
     tsvector: str = ""
+    """A column of type tsvector."""
     vector: str = ""
+    """The column of vectors; "" for none."""
 
     def __post_init__(self) -> None:
         for key in ("name", "id"):
@@ -117,32 +118,33 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
-        """The table and the columns that are read."""
+        """Return the names of the table and its columns, for stage keys; columns that are not set have no key."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
 
 @dataclass(frozen=True)
 class PostgresSettings:
-    """A server and what is searched there.
-
-    dsn: its address as libpq takes it, without a password, or ${NAME} for the environment variable that holds it;
-    schema: where Weir makes tables of its own; table: one that is there already, None for Weir's own; concurrency:
-    connections that search side by side; timeout_s: seconds that a statement may take; on_failure: "refuse" or
-    "missing", what becomes of queries without an answer; unknown: "refuse" or "drop", what becomes of documents of
-    `table` that the collection does not have; name: what tables call it, "" for its file.
-    """
+    """The address of a PostgreSQL server, and how Weir searches it."""
 
     dsn: str = field(repr=False)
+    """The address as libpq takes it, without a password, or ${NAME} of an environment variable that holds it."""
     schema: str = "weir"
+    """The schema of Weir's own tables."""
     table: UserTable | None = None
+    """An existing table; None for one that Weir fills."""
     text: TextSearch = field(default_factory=TextSearch)
     vector: VectorSearch = field(default_factory=VectorSearch)
     concurrency: int = 8
+    """Connections that search at a time."""
     timeout_s: float = 60.0
+    """Time limit of a statement."""
     on_failure: str = "refuse"
+    """How queries without an answer are treated: "refuse" or "missing"."""
     unknown: str = "refuse"
+    """How documents of `table` that the collection lacks are treated: "refuse" or "drop"."""
     name: str = ""
+    """The system's name in tables; "" takes the name of its file."""
 
     def __post_init__(self) -> None:
         check_text("dsn", self.dsn)
@@ -164,8 +166,8 @@ class PostgresSettings:
                 '"${PGURL}"'
             )
 
-    def address(self) -> str:
-        """The dsn, read from the environment where the file says so; raises ServiceError where it is not there."""
+    def connection_string(self) -> str:
+        """Return the dsn, from the environment if it names a variable; raises ServiceError if that is not set."""
         variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
         if variable is None:
             return self.dsn
@@ -176,20 +178,19 @@ class PostgresSettings:
             )
         return value
 
-    def place(self) -> dict[str, str]:
-        """Which server and which database are asked, for keys: nothing of a user or a password.
-
-        Raises ServiceError as `address`, and for what is none; MissingExtra where psycopg is not installed.
+    def server_facts(self) -> dict[str, str]:
+        """Return host, port and database of the server, for stage keys; raises ServiceError as `address` and for a
+        malformed dsn, MissingExtra.
         """
-        psycopg, address = require("psycopg", "postgres"), self.address()
-        with failing_as(self):
+        psycopg, address = require("psycopg", "servers"), self.connection_string()
+        with _failing_as(self):
             entries = psycopg.conninfo.conninfo_to_dict(address)
         names = {"host": "PGHOST", "port": "PGPORT", "dbname": "PGDATABASE"}
         return {name: str(entries.get(name) or secret(other) or "") for name, other in names.items()}
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """The settings in a TOML file; raises FormatError for no such file, UnknownName and FormatError for its values."""
+    """Read settings from a TOML file; raises FormatError and UnknownName."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
@@ -210,24 +211,22 @@ SHOWN_CHARACTERS = 300
 
 @contextmanager
 def connected(settings: PostgresSettings, read_only: bool) -> Iterator[psycopg.Connection[Any]]:
-    """A connection on which each statement stands for itself, closed afterwards.
-
-    read_only: refuse to change anything. Raises ServiceError, without any password, where the server cannot be reached;
-    MissingExtra where psycopg is not installed.
-    """
-    connection = new_connection(settings, read_only)
+    """Open a connection in autocommit mode for the block; raises ServiceError, MissingExtra without psycopg."""
+    connection = _new_connection(settings, read_only)
     try:
         yield connection
     finally:
         connection.close()
 
 
-def new_connection(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
-    """As `connected`, to be closed by the caller."""
-    connect = require("psycopg", "postgres").connect
-    with failing_as(settings):
+def _new_connection(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
+    connect = require("psycopg", "servers").connect
+    with _failing_as(settings):
         connection: psycopg.Connection[Any] = connect(
-            settings.address(), autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="weir"
+            settings.connection_string(),
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="weir",
         )
         milliseconds = int(1000 * settings.timeout_s)
         connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(milliseconds)])
@@ -237,22 +236,20 @@ def new_connection(settings: PostgresSettings, read_only: bool) -> psycopg.Conne
 
 
 @contextmanager
-def failing_as(settings: PostgresSettings) -> Iterator[None]:
-    """Raise ServiceError, in one line and without the address, for what psycopg raises."""
-    psycopg = require("psycopg", "postgres")
+def _failing_as(settings: PostgresSettings) -> Iterator[None]:
+    psycopg = require("psycopg", "servers")
     try:
         yield
     except psycopg.Error as error:
-        raise ServiceError(f"PostgreSQL: {error_line(error, settings)}") from None
+        raise ServiceError(f"PostgreSQL: {_error_line(error, settings)}") from None
 
 
-def error_line(error: Exception, settings: PostgresSettings) -> str:
-    """What a server or the library says, in one line, without what is secret of the address."""
+def _error_line(error: Exception, settings: PostgresSettings) -> str:
     secrets = [""]  # the address itself where it comes from the environment, and the password in it
     if settings.dsn.startswith("${"):
-        psycopg = require("psycopg", "postgres")
+        psycopg = require("psycopg", "servers")
         with suppress(ServiceError, psycopg.Error):
-            secrets.append(settings.address())
+            secrets.append(settings.connection_string())
             secrets.append(str(psycopg.conninfo.conninfo_to_dict(secrets[1]).get("password") or ""))
     text = str(error)
     for value in secrets:
@@ -260,8 +257,7 @@ def error_line(error: Exception, settings: PostgresSettings) -> str:
     return text[:SHOWN_CHARACTERS] or type(error).__name__
 
 
-def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[str, str]:
-    """The versions of the server and, where vectors are searched, of pgvector; raises BadValue without it."""
+def _server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[str, str]:
     versions = {"PostgreSQL": str(connection.execute("SHOW server_version").fetchone()[0])}  # type: ignore[index]  # SHOW answers with one row
     if vectors:
         row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
@@ -278,13 +274,13 @@ def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[
 # <schema>.<name>    doc, place, id, and content with its tsvector, or the embedding
 #
 # Batches are committed in the order of documents: a killed process loses one of them at most, and the next process
-# continues behind the last. The row in `indexes` is completed last.
+# continues after the last. The row in `indexes` is completed last.
 
 
 TEXT_CHARACTERS = 250_000
-"""Characters of a document that are indexed: a tsvector may have a megabyte."""
+"""Characters of a document that are indexed: a tsvector may have one megabyte."""
 BATCH_DOCUMENTS, BATCH_BYTES = 2_000, 4 << 20
-"""What is copied in one transaction: a killed process loses so much."""
+"""Size of one transaction, the most that a killed process loses."""
 OPERATORS = {"inner": "vector_ip_ops", "cosine": "vector_cosine_ops", "l2": "vector_l2_ops"}
 _HEAD = b"PGCOPY\n\xff\r\n\x00" + struct.pack("!ii", 0, 0)
 _END = struct.pack("!h", -1)
@@ -294,20 +290,19 @@ Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class ServerTable:
-    """What is copied: the documents as text or as vectors, for one kind of search.
-
-    about: everything that decides the table, what its name is made of; vectors: of the documents, None for text.
-    """
+    """The table of a collection, of texts or vectors, as Weir asks for it."""
 
     settings: PostgresSettings
     search: TextSearch | VectorSearch
     corpus: Corpus
     about: dict[str, object]
-    vectors: StoredVectors | None = None
+    """Everything that decides the table; its hash is part of the name."""
+    vectors: StoredRows | None = None
+    """Vectors of the documents; None for a table of texts."""
 
     @property
-    def name(self) -> str:
-        """The name of the table: a hash of what decides it."""
+    def table_name(self) -> str:
+        """The table's name: "text" or "vectors", and a hash of all that decides its contents."""
         text = json.dumps(self.about, sort_keys=True, default=str)
         kind = "text" if self.vectors is None else "vectors"
         return f"{kind}_{hashlib.blake2b(text.encode('utf-8'), digest_size=10).hexdigest()}"
@@ -315,27 +310,27 @@ class ServerTable:
 
 @dataclass(frozen=True)
 class TableState:
-    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it.
-
-    identity: of the table and of the transactions that wrote its rows; reused: documents of it that were there before
-    it was filled.
-    """
+    """A complete table of a collection, as found on the server."""
 
     documents: int
     bytes: int
+    """Size with its index."""
     versions: dict[str, str]
+    """Versions of the server and pgvector that made it."""
     identity: str
+    """The table's oid and the sum of the ids of the transactions that wrote its rows."""
     reused: int = 0
+    """Documents that were there before it was filled."""
 
 
-def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
-    """Make the table, continue it, or find it complete.
+def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
+    """Make the table, fill it further, or find it complete; wait for another process that makes it.
 
-    Another process that makes the same waits. Raises ServiceError where the server refuses, BadValue without pgvector.
+    Raises ServiceError if the server refuses, BadValue without pgvector.
     """
-    with connected(table.settings, read_only=False) as connection, failing_as(table.settings):
+    with connected(table.settings, read_only=False) as connection, _failing_as(table.settings):
         connection.execute("SET statement_timeout = 0")  # an index of vectors takes its time
-        sql = require("psycopg", "postgres").sql
+        sql = require("psycopg", "servers").sql
         schema = table.settings.schema
         with connection.transaction():  # of several processes one at a time
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('weir'), 0)")
@@ -349,15 +344,15 @@ def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
                 )
                 connection.execute(create.format(_named(table, "indexes")))
         with _alone(connection, table):
-            state = table_state(connection, table.settings, table.name)
+            state = _table_state(connection, table.settings, table.table_name)
             if state is not None and state.documents != len(table.corpus):
                 here, total = state.documents, len(table.corpus)
-                changed = f"{table.name} has {here:,} rows for {total:,} documents; it is made again"
+                changed = f"{table.table_name} has {here:,} rows for {total:,} documents; it is made again"
                 warnings.warn(StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=2)
                 with connection.transaction():
-                    connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.name)))
+                    connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.table_name)))
                     forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
-                    connection.execute(forget, [table.name])
+                    connection.execute(forget, [table.table_name])
                 state = None
             if state is None:
                 if isinstance(table.search, TextSearch):
@@ -374,26 +369,25 @@ def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
                     "CREATE TABLE IF NOT EXISTS {} (doc int PRIMARY KEY, place int NOT NULL, id text NOT NULL, {})"
                 )
                 with connection.transaction():
-                    connection.execute(create_table.format(_named(table, table.name), own))
+                    connection.execute(create_table.format(_named(table, table.table_name), own))
                     say = sql.SQL(
                         "INSERT INTO {} (name, about) VALUES (%s, %s::jsonb) ON CONFLICT DO NOTHING"
                     )
                     about = json.dumps(table.about, default=str).replace("\\u0000", " ")
-                    connection.execute(say.format(_named(table, "indexes")), [table.name, about])
+                    connection.execute(say.format(_named(table, "indexes")), [table.table_name, about])
                 _copy(connection, table, progress)
                 _complete(connection, table)
-                state = table_state(connection, table.settings, table.name)
+                state = _table_state(connection, table.settings, table.table_name)
             else:
                 state = replace(state, reused=state.documents)
     assert state is not None  # it was just completed, while nobody else could touch it
     return state
 
 
-def table_state(
+def _table_state(
     connection: psycopg.Connection[Any], settings: PostgresSettings, name: str
 ) -> TableState | None:
-    """The state of a table in Weir's schema, None where it is not there or not complete."""
-    sql = require("psycopg", "postgres").sql
+    sql = require("psycopg", "servers").sql
     if _exists(connection, settings.schema, "indexes") and _exists(connection, settings.schema, name):
         table = sql.Identifier(settings.schema, name)
         place = sql.SQL("{}::regclass").format(sql.Literal(table.as_string(connection)))
@@ -408,13 +402,10 @@ def table_state(
     return None
 
 
-def dropped_tables(settings: PostgresSettings) -> list[str]:
-    """Drop every table that Weir made in its schema, complete or not, and the schema where it is then empty.
-
-    Returns their names; raises ServiceError where the server refuses.
-    """
-    sql = require("psycopg", "postgres").sql
-    with connected(settings, read_only=False) as connection, failing_as(settings):
+def _dropped_tables(settings: PostgresSettings) -> list[str]:
+    """Drop the tables that Weir made, and the schema if it is then empty; return their names. Raises ServiceError."""
+    sql = require("psycopg", "servers").sql
+    with connected(settings, read_only=False) as connection, _failing_as(settings):
         if not _exists(connection, settings.schema, "indexes"):
             return []
         indexes = sql.Identifier(settings.schema, "indexes")
@@ -434,18 +425,16 @@ def dropped_tables(settings: PostgresSettings) -> list[str]:
 
 @contextmanager
 def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[None]:
-    """A lock on the table's name: another process waits; the lock of a killed process ends with its connection."""
-    connection.execute("SELECT pg_advisory_lock(hashtext('weir'), hashtext(%s))", [table.name])
+    connection.execute("SELECT pg_advisory_lock(hashtext('weir'), hashtext(%s))", [table.table_name])
     try:
         yield
     finally:
-        connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.name])
+        connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.table_name])
 
 
 def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Progress | None) -> None:
-    """Copy the documents behind the last that is there, batch by batch; the server's pace is the copy's."""
-    sql = require("psycopg", "postgres").sql
-    where = _named(table, table.name)
+    sql = require("psycopg", "servers").sql
+    where = _named(table, table.table_name)
     done = connection.execute(sql.SQL("SELECT coalesce(max(doc) + 1, 0) FROM {}").format(where)).fetchone()[0]  # type: ignore[index]  # an aggregate answers with one row
     column = "content" if table.vectors is None else "embedding"
     into = sql.SQL("COPY {} (doc, place, id, {}) FROM STDIN (FORMAT binary)").format(
@@ -464,7 +453,6 @@ def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Pro
 
 
 def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
-    """The rows of the next documents as COPY's binary format has them."""
     corpus, size = table.corpus, 0
     stop = min(start + BATCH_DOCUMENTS, len(corpus))
     places = corpus.ids.tie_ranks[start:stop].astype(">i4")
@@ -487,10 +475,9 @@ def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
 
 
 def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
-    """Build what finds rows quickly, and say that the table is complete."""
-    sql = require("psycopg", "postgres").sql
-    where, search = _named(table, table.name), table.search
-    index = sql.Identifier(f"{table.name}_idx")
+    sql = require("psycopg", "servers").sql
+    where, search = _named(table, table.table_name), table.search
+    index = sql.Identifier(f"{table.table_name}_idx")
     if isinstance(search, TextSearch):
         make = sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} USING gin (tsv)").format(index, where)
         connection.execute(make)
@@ -501,15 +488,15 @@ def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
         parameters = (sql.Literal(search.m), sql.Literal(search.ef_construction))
         connection.execute(make.format(index, where, operators, *parameters))
     connection.execute(sql.SQL("ANALYZE {}").format(where))
-    versions = server_versions(connection, table.vectors is not None)
+    versions = _server_versions(connection, table.vectors is not None)
     say = sql.SQL("UPDATE {} SET documents = %s, versions = %s::jsonb, complete = now() WHERE name = %s")
     connection.execute(
-        say.format(_named(table, "indexes")), [len(table.corpus), json.dumps(versions), table.name]
+        say.format(_named(table, "indexes")), [len(table.corpus), json.dumps(versions), table.table_name]
     )
 
 
 def _named(table: ServerTable, name: str) -> Any:  # noqa: ANN401  psycopg's
-    return require("psycopg", "postgres").sql.Identifier(table.settings.schema, name)
+    return require("psycopg", "servers").sql.Identifier(table.settings.schema, name)
 
 
 def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool:
@@ -522,9 +509,9 @@ def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool
 
 
 MOST_CANDIDATES = 1000
-"""What pgvector takes for hnsw.ef_search."""
+"""Largest hnsw.ef_search that pgvector takes."""
 ITERATIVE = (0, 8)
-"""The version of pgvector from which HNSW searches on until it has as many results as requested."""
+"""First version of pgvector whose HNSW search continues until it has as many results as requested."""
 _TSQUERIES = {
     "websearch": "websearch_to_tsquery({config}::regconfig, %(text)s)",
     "plain": "plainto_tsquery({config}::regconfig, %(text)s)",
@@ -539,26 +526,26 @@ _TSQUERIES = {
 
 @dataclass(frozen=True)
 class SearchedTable:
-    """A table and how it is searched.
-
-    settings: where it is; search: how; name: its schema and name; versions: of what answers; own: whether Weir made it;
-    bytes: on the server, 0 where that is not known; reused: documents that were there before it was filled.
-    """
+    """A table on the server, with the settings of its searches."""
 
     settings: PostgresSettings
     search: TextSearch | VectorSearch
     name: tuple[str, ...]
+    """Schema and table."""
     versions: Mapping[str, str]
+    """Versions of the server and pgvector that answer."""
     own: bool = True
+    """True if Weir made the table."""
     bytes: int = 0
+    """Size on the server; 0 if it is not known."""
     reused: int = 0
+    """Documents that were there before it was filled."""
 
     def statement(self) -> psycopg.sql.Composed:
-        """The search, with the parameters text or vector, and k: rows of (document, score), best first.
-
-        Equal scores stand in Weir's order of ties, by identifier in descending order of bytes.
+        """Return the search for (document, score), best first, ties in Weir's order, with parameters k and text or
+        vector.
         """
-        sql = require("psycopg", "postgres").sql
+        sql = require("psycopg", "servers").sql
         user = None if self.own else self.settings.table
         parts = {
             "table": sql.Identifier(*self.name),
@@ -602,7 +589,7 @@ class SearchedTable:
         return vector_search
 
     def prepare(self, connection: psycopg.Connection[Any], k: int) -> None:
-        """Settings of a connection that decide how vectors are searched."""
+        """Set the connection's planner and HNSW settings."""
         search = self.search
         if not isinstance(search, VectorSearch):
             return
@@ -617,13 +604,11 @@ class SearchedTable:
 
 @dataclass(eq=False)
 class PostgresAsker:
-    """One connection that answers a request after the other.
-
-    vectors: of the requests by number, None for text. Asks again, over another connection, where one breaks.
-    """
+    """A connection that answers requests in turn and reconnects when it breaks."""
 
     table: SearchedTable
     vectors: NDArray[np.float32] | None
+    """Vectors by the number of the request; None for text."""
     retried: Retried
     limits: Limits = field(default_factory=Limits)
     clock: Clock = field(default_factory=Clock)
@@ -633,7 +618,6 @@ class PostgresAsker:
         self._connection: psycopg.Connection[Any] | None = None
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """One outcome for each request: its ranking."""
         for request in requests:
             text, k = request.body["text"], request.body["k"]
             if not text.strip():
@@ -652,17 +636,15 @@ class PostgresAsker:
                 yield Outcome(request, error=AttemptError("malformed", str(error), again=False))
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _rows(self, parameters: dict[str, Any]) -> tuple[list[tuple[Any, float]], float]:
-        """(rows of an answer, seconds it took); raises AttemptError."""
-        psycopg = require("psycopg", "postgres")
+        psycopg = require("psycopg", "servers")
         try:
             if self._connection is None:
-                self._connection = new_connection(self.table.settings, read_only=True)
+                self._connection = _new_connection(self.table.settings, read_only=True)
                 self.table.prepare(self._connection, parameters["k"])
             connection = self._connection
             start = time.perf_counter()
@@ -670,7 +652,7 @@ class PostgresAsker:
             return rows, time.perf_counter() - start
         except (psycopg.Error, ServiceError) as error:
             self.close()
-            text = str(error) if isinstance(error, ServiceError) else error_line(error, self.table.settings)
+            text = str(error) if isinstance(error, ServiceError) else _error_line(error, self.table.settings)
             if isinstance(error, psycopg.errors.QueryCanceled):
                 raise AttemptError("timed out", text, again=False) from None
             again = isinstance(error, (psycopg.OperationalError, ServiceError))
@@ -683,29 +665,29 @@ class PostgresAsker:
 
 @dataclass(frozen=True, eq=False)
 class PostgresSearcher:
-    """A table on a server, ready to answer.
-
-    name: of the system, in messages; about: everything that decides an answer; dense: what makes vectors of queries,
-    None for full text; use: what was asked.
-    """
+    """A table on a server, with the encoder of queries if it has vectors, ready to search."""
 
     name: str
+    """The system's name in messages."""
     table: SearchedTable
     corpus: Corpus
     about: Mapping[str, object]
+    """Everything that decides an answer; the key of kept answers."""
     dense: DenseRetriever | None = None
+    """The encoder of queries; None for full text."""
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
+    """Counts of requests, for costs."""
 
     @cached_property
-    def loaded(self) -> LoadedEncoder:
-        """The encoder, loaded when it is first needed."""
+    def query_encoder(self) -> LoadedEncoder:
+        """Load the encoder of queries at the first call and return it."""
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query, none for one without text; raises as RemoteSearcher."""
-        vectors = None if self.dense is None else vectors_of(self.dense, self.loaded, queries)
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        """Return the k best documents, none for a query without text; raises as RemoteSearcher."""
+        vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
             self.about,
@@ -717,10 +699,6 @@ class PostgresSearcher:
         return RemoteSearcher(service, self.corpus, self.use).search(queries, k, context)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """What HNSW loses of the exact k best of these queries, which are asked exactly too, for nothing else.
-
-        Raises BadValue where it searches exactly, ServiceError as `search`.
-        """
         search = self.table.search
         if isinstance(search, TextSearch) or search.index == "exact":
             raise BadValue(f"{self.name} searches exactly; only an approximate index loses anything")
@@ -731,7 +709,6 @@ class PostgresSearcher:
         return lost(exact, near)
 
     def costs(self) -> Costs:
-        """The table on the server, what was asked of it and how long that took."""
         services = (self.use.named(self.name),)
         return Costs(self.table.bytes, self.table.reused, services=services)
 
@@ -745,19 +722,20 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class PostgresCollection:
-    """A collection in a table that Weir makes on a server, searched by PostgreSQL itself.
-
-    file, options: how it was written; settings: the server and how it is searched; dense: what makes vectors, None for
-    full text; version: your label for the server in keys, None where any will do, as the result's record names it.
-    """
+    """A system that copies a collection into a table, which PostgreSQL searches."""
 
     file: str
     options: tuple[tuple[str, object], ...]
+    """Named arguments of the written name."""
     settings: PostgresSettings
     dense: DenseRetriever | None = None
+    """The encoder of vectors; None for full text."""
     version: str | None = None
+    """The user's label for the server in keys; None leaves the versions of server and pgvector to the result's
+    record.
+    """
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __str__(self) -> str:
@@ -765,37 +743,33 @@ class PostgresCollection:
 
     @property
     def search_settings(self) -> TextSearch | VectorSearch:
-        """How the table is searched."""
+        """The settings of vectors with an encoder, else of text."""
         return self.settings.text if self.dense is None else self.settings.vector
 
     def title(self) -> tuple[str, str]:
-        """The file, and the name that it gives."""
         return self.file, self.settings.name
 
     @property
     def service(self) -> str:
-        """The server that the file names."""
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """What decides the rankings, and where; raises DownloadError where a checkpoint is not here, ServiceError where
-        the address is not in the environment."""
-        place = {**self.settings.place(), "schema": self.settings.schema}
+        """Return everything that decides the rankings, and the server's place; raises DownloadError and
+        ServiceError.
+        """
+        place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
     def _described(self) -> dict[str, object]:
-        """What decides the rankings on a given server."""
         description: dict[str, object] = {"system": "postgres", "search": self.search_settings.facts()}
         description["on_failure"] = self.settings.on_failure
         description |= {} if self.version is None else {"version": self.version}
         return description | ({} if self.dense is None else {"encoder": self.dense.describe()})
 
     def fields_read(self) -> tuple[str, ...]:
-        """The fields of a document that are copied, or encoded."""
         return (self.settings.text.view,) if self.dense is None else self.dense.fields_read()
 
     def indexed_as(self) -> PostgresCollection:
-        """The table and its index, however they are searched."""
         text, vector = self.settings.text, self.settings.vector
         settings = replace(
             self.settings,
@@ -806,43 +780,38 @@ class PostgresCollection:
         return replace(self, settings=settings, options=options)
 
     def fetch(self) -> None:
-        """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
         if self.dense is not None:
             self.dense.fetch()
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Copy the collection to the server, all that is not there; the folder notes the table.
-
-        Raises ServiceError where the server refuses or cannot be reached.
-        """
+        """Copy missing documents to the server and note the table in the folder; raises ServiceError."""
         vectors = None
         if self.dense is not None:
-            vectors = self.dense.index(corpus, replace(context, folder=None)).vectors
+            vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
         content = content_of(corpus, self.fields_read())
         about = {"format": FORMAT, "corpus": content, "system": self.indexed_as()._described()}
         table = ServerTable(self.settings, self.search_settings, corpus, about, vectors)
-        state = filled_table(table, context.progress)
+        state = _filled_table(table, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
-                facts = {"format": FORMAT, "table": table.name}
+                facts = {"format": FORMAT, "table": table.table_name}
                 facts |= {"documents": len(corpus), "versions": state.versions}
                 seal_folder(folder, "index.json", facts)
-        return self._searcher(corpus, table.name, state)
+        return self._searcher(corpus, table.table_name, state)
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
-        """Open the table that `index` made of the same corpus; raises StoreError where it is not there any more."""
+        """Raise StoreError if the table is no longer complete on the server."""
         at = folder_of(context)
         facts = open_folder(at, "index.json")
-        with connected(self.settings, read_only=True) as connection, failing_as(self.settings):
-            state = table_state(connection, self.settings, str(facts.get("table")))
+        with connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
+            state = _table_state(connection, self.settings, str(facts.get("table")))
         if state is None or state.documents != len(corpus):
             raise StoreError(f"{at}: the server has no complete table {facts.get('table')}; it is made again")
         return self._searcher(corpus, str(facts["table"]), state)
 
     def uninstall(self) -> list[str]:
-        """Drop every table that Weir made in the schema of this server; their names. Raises ServiceError."""
-        return dropped_tables(self.settings)
+        return _dropped_tables(self.settings)
 
     def _searcher(self, corpus: Corpus, table: str, state: TableState) -> PostgresSearcher:
         name, versions = (self.settings.schema, table), state.versions
@@ -856,9 +825,9 @@ class PostgresCollection:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A table that is there already and is only read; arguments as PostgresCollection.
+    """A system that searches an existing table and never writes; fields as PostgresCollection.
 
-    Its rows may change, so that a version stands for them; without one, what is found is made again in each process.
+    Its rows may change, so without a version rankings are kept for one session only.
     """
 
     file: str
@@ -867,47 +836,45 @@ class PostgresTable:
     dense: DenseRetriever | None = None
     version: str | None = None
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __str__(self) -> str:
         return called("postgres", [self.file], dict(self.options))
 
     def title(self) -> tuple[str, str]:
-        """The file, and the name that it gives."""
         return self.file, self.settings.name
 
     @property
     def service(self) -> str:
-        """The server that the file names."""
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """The table and where it is, how it is searched, and its version, or a session; raises ServiceError where the
-        address is not in the environment."""
+        """Return the table, its server and search, and a version or this process's session. Raises ServiceError."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}
         description |= {"on_failure": self.settings.on_failure, "table": self.settings.table.facts()}
-        description["place"] = self.settings.place()
+        description["place"] = self.settings.server_facts()
         description |= declared_version(self.version) | described_unknown(self.settings.unknown)
         return description | ({} if self.dense is None else {"encoder": self.dense.describe()})
 
     def fetch(self) -> None:
-        """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
         if self.dense is not None:
             self.dense.fetch()
 
     def components(self) -> tuple[Component, ...]:
-        """None: nothing is kept here."""
         return ()
+
+    def keeps_documents(self) -> bool:
+        return True
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Nothing is indexed; raises ServiceError where the server cannot be reached, BadValue without pgvector."""
+        """Return a searcher; raises ServiceError if the server cannot be reached, BadValue without pgvector."""
         assert self.settings.table is not None
-        with connected(self.settings, read_only=True) as connection, failing_as(self.settings):
-            versions = server_versions(connection, self.dense is not None)
+        with connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
+            versions = _server_versions(connection, self.dense is not None)
         search = self.settings.text if self.dense is None else self.settings.vector
         name = tuple(self.settings.table.name.split("."))
         searched = SearchedTable(self.settings, search, name, versions, own=False)
@@ -915,7 +882,6 @@ class PostgresTable:
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
-        """As `index`: nothing is kept."""
         return self.index(corpus, context)
 
 
@@ -928,13 +894,17 @@ def postgres(
     version: str | None = None,
     ef_search: int | None = None,
 ) -> PostgresCollection | PostgresTable:
-    """PostgreSQL: its full-text search, or pgvector, on a table that Weir makes there or on one of one's own.
+    """Search by PostgreSQL: its full-text search, or pgvector, on a table that Weir fills or an existing one.
 
-    file: TOML that names the server and what is searched, see docs/retrievers.md; query: websearch, plain, phrase or
-    or; rank: ts_rank or ts_rank_cd; encoder: a model as dense takes it, or a dense(...), whose vectors pgvector
-    searches instead of texts; index: exact or hnsw; version: what stands for the table, or the server, in keys;
-    ef_search: how many candidates hnsw looks at. What is None is taken from the file. Raises FormatError for the file,
-    BadValue and UnknownName for settings.
+    An argument that is None comes from the file.
+    file: TOML that names the server and how it is searched, see docs/retrievers.md.
+    query: websearch, plain, phrase or or.
+    rank: ts_rank or ts_rank_cd.
+    encoder: a model as dense takes it, or a dense(...), whose vectors pgvector searches, not texts.
+    index: exact or hnsw, for vectors.
+    version: your label for the table or the server in keys.
+    ef_search: candidates that hnsw looks at.
+    Raises FormatError for the file, BadValue and UnknownName for settings.
     """
     if not isinstance(file, str) or not file:
         raise BadValue(f"postgres: file is {file!r}; expected a TOML file")

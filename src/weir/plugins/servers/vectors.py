@@ -1,4 +1,4 @@
-"""Vectors on a server: how they are searched there, what queries become, what an approximate index loses."""
+"""Search by vectors on a server: settings, vectors of queries, the loss of an approximate index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.models.hosted import LoadedEncoder
 from weir.registry import check_whole
 from weir.systems.dense_search import DenseRetriever, encoder_of, query_vectors
 from weir.systems.remote.remote_searcher import check_choice
-from weir.systems.vectors.ann import Loss
+from weir.systems.vectors.approximate import Loss
 
 DISTANCES = ("inner", "cosine", "l2")
 INDEXES = ("exact", "hnsw")
@@ -22,13 +22,12 @@ INDEXES = ("exact", "hnsw")
 
 @dataclass(frozen=True)
 class VectorSearch:
-    """Search by vectors.
-
-    index: exact, or hnsw; distance: inner, cosine or l2; m, ef_construction, ef_search: HNSW's own settings.
-    """
+    """How a server indexes and compares document vectors."""
 
     index: str = "exact"
+    """exact or hnsw."""
     distance: str = "inner"
+    """inner, cosine or l2."""
     m: int = 16
     ef_construction: int = 64
     ef_search: int = 100
@@ -41,21 +40,21 @@ class VectorSearch:
         check_whole("ef_search", self.ef_search, 1, 1000)
 
     def overridden(self, index: str | None, ef_search: int | None) -> VectorSearch:
-        """These settings, with those that a name gives; raises BadValue for candidates of an exact search."""
+        """Return these settings with the arguments of a name; raises BadValue for ef_search of an exact search."""
         index = self.index if index is None else index
         if ef_search is not None and index == "exact":
             raise BadValue('ef_search does not apply to an exact search; expected index="hnsw" beside it')
         return replace(self, index=index, ef_search=self.ef_search if ef_search is None else ef_search)
 
     def facts(self) -> dict[str, object]:
-        """Everything that decides its rankings on a given server, beside the encoder."""
+        """Return everything but the encoder that decides the rankings on a given server."""
         hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
         own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
         return own | (hnsw if self.index == "hnsw" else {})
 
 
 def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
-    """What makes vectors: a model as dense takes it, or a dense(...); raises BadValue, naming the system."""
+    """Return the retriever whose encoder makes vectors, None for None; raises BadValue, naming the system."""
     retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
     if not isinstance(retriever, (DenseRetriever, type(None))):
         raise BadValue(
@@ -65,7 +64,10 @@ def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
 
 
 def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32] | None:
-    """The queries' vectors, zeros for one without text, which is not asked; None where none has text."""
+    """Return the queries' vectors, float32[queries, dimensions], or None if no query has text.
+
+    A query without text has zeros and is not asked.
+    """
     numbers = np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
     if not len(numbers):
         return None
@@ -76,7 +78,7 @@ def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -
 
 
 def lost(exact: Run, near: Run) -> Loss:
-    """The share of the documents of an exact search that another does not find."""
+    """Return the share of the exact run's documents that the approximate run lacks."""
     pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
     missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
     return Loss(0.0, len(missed) / max(1, len(exact.doc)))

@@ -1,10 +1,10 @@
-"""A pack: the rankings, scores, provenance and costs of a results folder in one file, and how it is verified.
+"""Packs: rankings, scores, provenance and costs of a results folder in one file, and their verification.
 
-    manifest.json                                     what the pack holds, each file with its SHA-256, and a hash of all
-    results/<collection>/<system>-<key>/...           as in the results folder: rankings, scores and their records
+    manifest.json                                     the contents: each file with its SHA-256, and a hash of all
+    results/<collection>/<system>-<key>/...           rankings, scores and their records, laid out like the folder
     results/<collection>/indexes/<name>/stage.json    the record of an index, without the index
 
-A pack holds no texts and no judgments: who verifies it has the collection, whose fingerprints the records name.
+A pack holds no texts and no judgments: a verifier needs the collections, whose fingerprints the records name.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from weir.api.result_set import ResultSet
 from weir.argument_types import checked
+from weir.core import frames
 from weir.core.results import result_html, result_text
-from weir.core.rounding import counted, size
+from weir.core.rounding import bytes_text, counted
 from weir.core.scores import Note
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import FormatError, StoreError, WeirError
@@ -32,10 +34,9 @@ from weir.experiment.results import (
     chosen_cells,
     current_cells,
     finished_cells,
-    stages_of,
 )
 from weir.experiment.stages import RECORD, read_record
-from weir.experiment.verify import Verdict, verified
+from weir.experiment.verify import VERDICTS, Verdict, verified
 from weir.files.atomic import atomic_file, temporary_folder
 from weir.files.downloads import extract
 from weir.files.json_record import parse_json
@@ -51,26 +52,31 @@ _EXPECTED = "a pack that weir submit pack has written"
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """What a pack holds: its content's hash, the cells by collection and system, and how many bytes it has.
-
-    left_out: a sentence on each cell that other judgments than those that count have scored.
-    """
+    """Summary of a pack, a file of results that others can verify."""
 
     path: str
     digest: str
+    """Hash of all files."""
     cells: tuple[tuple[str, str], ...]
+    """(collection, system)."""
     bytes: int
     note: str = ""
     left_out: tuple[str, ...] = ()
+    """A sentence on each cell that was not scored by the judgments that count."""
 
     def tables(self) -> tuple[Table, ...]:
-        """The cells of the pack."""
         lines = [["collection", "system"], *map(list, self.cells)]
-        end = f"{counted(len(self.cells), 'cell')}, {size(self.bytes)}, content {self.digest}"
+        end = f"{counted(len(self.cells), 'cell')}, {bytes_text(self.bytes)}, content {self.digest}"
         return (table_of(lines, keys=2, notes=(end,)),)
 
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the columns dataset and system, a line for each cell."""
+        return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
+
     def notes(self) -> tuple[Note, ...]:
-        """What the pack cannot prove."""
+        """Return notes on what a pack cannot prove, and on cells that were left out."""
         return (Note(UNPROVED), *map(Note, self.left_out))
 
     __repr__ = result_text
@@ -84,28 +90,26 @@ UNPROVED = (
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """What verifying a pack found.
-
-    problems: what does not match, each in a sentence; unchecked: what could not be checked, and why; verdicts: of each
-    cell, once the files are those of the manifest. True where everything was checked and matches.
-    """
+    """The outcome of a verification; true if all was checked and matches."""
 
     path: str
     digest: str
     problems: tuple[str, ...]
+    """A sentence on each mismatch."""
     unchecked: tuple[str, ...]
+    """A sentence on each part that could not be checked."""
     verdicts: tuple[Verdict, ...]
+    """One for each cell; () if files differ from the manifest."""
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found that does not match."""
+        """True if verification found no mismatch."""
         return not self.problems
 
     def __bool__(self) -> bool:
         return self.sound and not self.unchecked
 
     def tables(self) -> tuple[Table, ...]:
-        """Each problem, each thing that could not be checked, and a conclusion."""
         cells = sum(one.kind == "cell" for one in self.verdicts)
         end = (
             f"refused: {counted(len(self.problems), 'problem')}"
@@ -116,8 +120,14 @@ class Verification:
         )
         return (sentences(*self.problems, *(f"not checked: {one}" for one in self.unchecked), end),)
 
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each cell, as `weir.verify` has them."""
+        return ResultSet(VERDICTS, self.verdicts).columns()
+
     def notes(self) -> tuple[Note, ...]:
-        """What no verification can prove."""
+        """Return a note on facts that a verification cannot prove; none after a mismatch."""
         return (Note(UNPROVED),) if self.sound else ()
 
     __repr__ = result_text
@@ -133,11 +143,13 @@ def pack_results(
     systems: Sequence[str] = (),
     note: str = "",
 ) -> Pack:
-    """Write the rankings, scores and records of a results folder as one file; the same folder gives the same bytes.
+    """Write rankings, scores and records of a results folder as one file, of the same bytes each time.
 
-    datasets, systems: these alone; note: a sentence for readers, such as who ran it. Raises FormatError for a folder
-    without results, UnknownName for a name that is not there, StoreError for files that are not as their records say
-    and where the disk refuses.
+    datasets: these datasets alone, by default all; a group means its members.
+    systems: these systems alone, by default all.
+    note: a sentence for readers, such as who ran it.
+    Raises FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed files and
+    if the disk refuses.
     """
     root = path_of(folder)
     cells, outdated = current_cells(chosen_cells(finished_cells(root), datasets, systems))
@@ -177,25 +189,26 @@ class _Content:
 
 
 def _digest(hashes: Mapping[str, str]) -> str:
-    """The hash of a content: of the names and the hashes of its files, sorted."""
     return hashlib.sha256(
         "".join(f"{h}  {name}\n" for name, h in sorted(hashes.items())).encode()
     ).hexdigest()
 
 
 def _member(name: str, size: int) -> zipfile.ZipInfo:
-    """A file of a pack, with the same time and rights whoever packs it; size: its bytes."""
     member = zipfile.ZipInfo(name, _FIRST_TIME)
-    member.compress_type, member.external_attr, member.file_size = zipfile.ZIP_DEFLATED, 0o644 << 16, size
+    member.compress_type, member.external_attr, member.file_size = (
+        zipfile.ZIP_DEFLATED,
+        0o644 << 16,
+        size,
+    )
     return member
 
 
 def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
-    """The files of a cell and of the stages behind it, by their names in a pack; of indexes the records alone.
-
-    Stages that stand in another folder (--stages) are not packed.
+    """Yield (name in the pack, path) of a cell's files and stages, of an index the record alone; skips stages in
+    other folders.
     """
-    for stage, record in (*stages_of(cell), *((cell.folder, record) for _, record in cell.scored)):
+    for stage, record in (*cell.stages, *((cell.folder, record) for _, record in cell.scored)):
         if not stage.resolve().is_relative_to(root.resolve()):
             continue
         if record.kind != "index":
@@ -219,11 +232,13 @@ def verify_pack(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Verification:
-    """Hold a pack against its manifest, and every score against its rankings and the judgments of its collection.
+    """Check a pack against its manifest, and compute every score again from rankings and judgments.
 
-    places: where collections lie here, by the names of datasets; fetch: whether others may be brought here, else those
-    that are not here leave their cells unchecked; progress: is called with a folder, how many are checked, and how many
-    there are. Raises FormatError for what is no pack, or would harm where it is unpacked.
+    places: dataset -> path of its collection here.
+    fetch: download the collections that records of results name; by default nothing is asked of the network, and cells
+        of collections that are not here stay unchecked.
+    progress: called with (folder, number checked, total).
+    Raises FormatError for another or an unsafe file.
     """
     with temporary_folder("pack") as temporary:
         root = unpacked(path_of(path), temporary)
@@ -249,7 +264,7 @@ def verify_pack(
 
 
 def unpacked(path: Path, temporary: Path) -> Path:
-    """The folder of an unpacked pack; raises FormatError for what is no zip, or leads outside."""
+    """Unpack a pack and return its folder; raises FormatError for another or an unsafe file."""
     if not path.is_file():
         raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)
     extract(path, temporary / "pack")
@@ -259,7 +274,6 @@ def unpacked(path: Path, temporary: Path) -> Path:
 
 
 def _manifest(root: Path, path: Path) -> dict[str, Any]:
-    """The manifest of a pack; raises FormatError for one of another layout."""
     try:
         check_record(root / MANIFEST)
         manifest = parse_json((root / MANIFEST).read_bytes(), f"{path}/{MANIFEST}")
@@ -277,7 +291,6 @@ def _manifest(root: Path, path: Path) -> dict[str, Any]:
 
 
 def _file_problems(root: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Which files are not those of the manifest, and whether its hash is that of its files."""
     files = manifest["files"]
     there = {
         path.relative_to(root).as_posix(): path
@@ -297,7 +310,6 @@ def _file_problems(root: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _index_problems(folder: Path) -> list[str]:
-    """What of the record of an index, which is packed without the index, contradicts itself."""
     try:
         record = read_record(folder / RECORD)
     except StoreError as error:

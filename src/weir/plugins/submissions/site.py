@@ -1,12 +1,13 @@
-"""A leaderboard of packs as a static site: plain files, whose every number was computed again from rankings.
+"""A leaderboard of packs as a static site, with every number computed again from rankings.
 
-    index.html            verified results: tiers with ranges of ranks, for all collections and for each filter
-    reported.html         published scores, which nobody here has verified; in no order
+    index.html            verified results: ranges of ranks, for all collections and for each filter
+    reported.html         published scores, not verified, in no order
     systems/, datasets/   a page for each
     api/                  the same numbers as JSON
 
-Ranks are made of verdicts, never of averages over what is there: a system is above another one if it is better across
-the collections that both have, as `weir compare` and `weir report` say; a rank is the range that this leaves.
+Ranks come from verdicts, never from averages over available cells: a system is above another if it is better
+across the collections that both have, as in `weir compare` and `weir report`; a rank is the range that this
+leaves.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from itertools import groupby
 from pathlib import Path
 
 from weir.api.charts import system_numbers
+from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS
 from weir.argument_types import checked
+from weir.core import frames
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, probability, short_change, short_score
 from weir.core.scores import Note, Row, Scores
@@ -38,65 +42,72 @@ from weir.files.integrity import Checksum
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
 from weir.measures.measure import direction, no_direction_note
-from weir.plugins.report.page import digest, resource, style_sheet, text
+from weir.plugins.report.page import digest, isolated_html, resource, style_sheet
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
 from weir.stats.compare import Comparison, ScoreTable, Verdict, compared, table, verdicts_across
 
 MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
-"""Documents from which a collection is medium, and from which it is large."""
+"""Sizes from which a collection is medium, and large."""
 NO_ENTRY = "not in the catalogue"
 ZERO_SHOT = "training: zero-shot"
-"""The filter of cells whose models are known not to be trained on the collection; others are missing there."""
+"""The filter of cells whose models are known not to be trained on the collection."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A system under a filter.
-
-    best, worst: its range of ranks; better, level, worse: against others on shared collections, counted over pairs of
-    a collection and a system; mean: over the collections of the filter, None where it lacks one; there: how many it
-    has.
-    """
+    """A system's rank range and mean on one board of the leaderboard."""
 
     system: str
     best: int
+    """First rank of its range."""
     worst: int
+    """Last rank of its range."""
     better: int
+    """Pairs of a shared collection and another system that it beats; `level` and `worse` likewise."""
     level: int
     worse: int
     mean: float | None
+    """Mean over the filter's collections; None if the system lacks one."""
     there: int
+    """Number of the filter's collections that it has."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """The systems under a filter such as task = Fact Checking, best ranges first; datasets: those of the filter."""
+    """The systems under a filter such as task: Fact Checking, best first."""
 
     filter: str
     datasets: tuple[str, ...]
+    """Datasets of the filter."""
     places: tuple[Place, ...]
 
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """A leaderboard: its boards by filter, the rows of verified cells, packs that were refused with the reason."""
+    """A leaderboard of verified results, with packs that were refused."""
 
     folder: str
     measure: str
     boards: tuple[Board, ...]
     rows: tuple[Row, ...]
+    """Rows of verified cells."""
     refused: tuple[tuple[str, str], ...]
+    """(pack, reason)."""
 
     def tables(self) -> tuple[Table, ...]:
-        """What was written."""
         systems = len({row.system for row in self.rows})
         collections = len({row.unit or row.dataset for row in self.rows})
         lines = [f"{counted(systems, 'system')} on {counted(collections, 'collection')} in {self.folder}"]
         return (sentences(*lines, *(f"refused: {name}: {reason}" for name, reason in self.refused)),)
 
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each verified dataset, system and measure, as `weir.results`."""
+        return ResultSet(ROWS, self.rows).columns()
+
     def notes(self) -> tuple[Note, ...]:
-        """Nothing beside the tables."""
         return ()
 
     __repr__ = result_text
@@ -113,12 +124,16 @@ def leaderboard(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Site:
-    """Verify the packs of a folder and write a leaderboard of what holds; the folder `out` appears whole or not at all.
+    """Verify the packs of a folder and write a leaderboard; `out` appears whole or not at all.
 
-    measure: that systems are ranked by; places, fetch: as `verify_pack` takes them. A pack that is refused, that could
-    not be verified whole, or that was scored by other judgments than one before it, is named and counts nowhere.
-    Raises FormatError for a folder without packs, BadValue where none holds or none has the measure, and for a measure
-    of which more is neither better nor worse.
+    A pack that is refused, not completely verified, or of other judgments than an earlier one is named and left out.
+    measure: rank by this measure.
+    places: see `verify_pack`.
+    fetch: download the collections that records of results name, by default nothing is asked of the network, and a pack
+        of collections that are not here is left out.
+    progress: called with (text, number verified, total).
+    Raises FormatError for a folder without packs, BadValue if none holds or has the measure, and for a measure
+    without a better direction.
     """
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
@@ -130,13 +145,54 @@ def leaderboard(
     names = dict(
         zip(packs, distinct_names([_stem(file) for file in packs], [f.name for f in packs]), strict=True)
     )
+    holding, refused = _cells_with_measure(packs, folder, measure, VerifyRules(places, fetch), progress)
+    systems = _named_systems(holding, names)
+    grid, rows = dict[tuple[str, str], Scores](), list[Row]()
+    provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
+    for held, dataset, collection, title in systems:
+        if (dataset, title) in grid:
+            continue
+        grid[dataset, title] = replace(held.values, origin=replace(held.values.origin, collection=collection))
+        trained[title] = trained_on(held.cell.system)
+        provenance.setdefault(title, _claims(held))
+        unit = "" if collection == dataset else collection
+        rows += [
+            replace(row, dataset=dataset, unit=unit, system=title, title="")
+            for row in held.cell.rows
+            if row.measure == measure
+        ]
+    if not rows:
+        why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
+        raise BadValue(f"no pack holds verified scores by {measure}{why}")
+    comparisons = [compared(one) for one in _tables(grid, measure) if one.comparable]
+    site = Site(str(out), measure, _boards(rows, comparisons, trained, grid), tuple(rows), tuple(refused))
+    with atomic_dir(path_of(out)) as temporary_site:
+        _write(site, comparisons, provenance, temporary_site)
+    return site
+
+
+@dataclass(frozen=True)
+class VerifyRules:
+    """How submitted files of results are verified: `places` and `fetch` as `verify_pack` takes them."""
+
+    places: Mapping[str, str | Path] | None
+    fetch: bool
+
+
+def _cells_with_measure(
+    packs: Sequence[Path],
+    folder: Path,
+    measure: str,
+    rules: VerifyRules,
+    progress: Callable[[str, int, int], None] | None,
+) -> tuple[list[_Found], list[tuple[str, str]]]:
     found, judgments = list[_Found](), dict[tuple[object, ...], tuple[str, str]]()
     refused = list[tuple[str, str]]()
     for number, file in enumerate(packs):
         if progress is not None:
             progress(f"verifying {file.name}", number, len(packs))
         try:
-            verification = verify_pack(file, places=places, fetch=fetch)
+            verification = verify_pack(file, places=rules.places, fetch=rules.fetch)
         except WeirError as error:
             refused.append((file.name, str(error).replace(f"{folder}/", "")))
             continue
@@ -145,103 +201,89 @@ def leaderboard(
             continue
         with temporary_folder("site") as temporary:
             cells = by_split(finished_cells(unpacked(file, temporary) / RESULTS))
-            mine = {_judged(one): one for one in cells}
-            other = next(
-                (of for of, one in mine.items() if judgments.get(of, (one.judgments,))[0] != one.judgments),
-                None,
-            )
-            if other is not None:
-                called, before = mine[other].dataset, judgments[other][1]
-                refused.append((file.name, f"the judgments of {called} are not those of {before}"))
+            if reason := _other_judgments(cells, judgments):
+                refused.append((file.name, reason))
                 continue
-            apart = next((one for one in cells if mine[_judged(one)].judgments != one.judgments), None)
-            if apart is not None:
-                refused.append((file.name, f"{apart.dataset} was scored by two kinds of judgments"))
-                continue
-            for of, one in mine.items():
-                judgments.setdefault(of, (one.judgments, file.name))
+            for one in cells:
+                judgments.setdefault(_judged(one), (one.judgments, file.name))
             found += [
                 _Found(file, verification.digest, one, one.values(), _content(one))
                 for one in cells
                 if one.mean(measure) is not None
             ]
-    grid, rows = dict[tuple[str, str], Scores](), list[Row]()
-    contents, named = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
-    provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
-    called_of = dataset_names([held.cell for held in found])
+    return found, refused
+
+
+def _other_judgments(
+    cells: Sequence[ResultCell], before: Mapping[tuple[object, ...], tuple[str, str]]
+) -> str:
+    mine = {_judged(one): one for one in cells}
+    for of, one in mine.items():
+        if before.get(of, (one.judgments,))[0] != one.judgments:
+            return f"the judgments of {one.dataset} are not those of {before[of][1]}"
+    apart = next((one for one in cells if mine[_judged(one)].judgments != one.judgments), None)
+    return "" if apart is None else f"{apart.dataset} was scored by two kinds of judgments"
+
+
+def _named_systems(found: Sequence[_Found], names: Mapping[Path, str]) -> list[tuple[_Found, str, str, str]]:
+    """Return (cell, dataset, collection, title of the system) for each cell; systems with equal rankings share one
+    title.
+
+    names: file of submitted results -> its name, which follows each label in a title.
+    """
     systems = dict[tuple[Path, str], list[tuple[_Found, str, str]]]()
-    for held, (dataset, collection) in zip(found, called_of, strict=True):
+    called = dataset_names([held.cell for held in found])
+    for held, (dataset, collection) in zip(found, called, strict=True):
         systems.setdefault((held.pack, held.cell.label), []).append((held, dataset, collection))
+    contents, packs_of = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
     name_of = dict[tuple[Path, str], str]()
     for (file, label), its in systems.items():
         own = {dataset: held.content for held, dataset, _ in its}
-        name = name_of[file, label] = _same(contents, own) or f"{label} ({names[file]})"
-        packs_of = named.setdefault(name, {}).setdefault(label, [])
-        packs_of += [names[file]] * (names[file] not in packs_of)
+        name = name_of[file, label] = _equal_system(contents, own) or f"{label} ({names[file]})"
+        of = packs_of.setdefault(name, {}).setdefault(label, [])
+        of += [names[file]] * (names[file] not in of)
         contents[name] = contents.get(name, {}) | own
-    for held, (dataset, collection) in zip(found, called_of, strict=True):
-        cell, name = held.cell, name_of[held.pack, held.cell.label]
-        if (dataset, name) in grid:
-            continue
-        grid[dataset, name] = replace(held.values, origin=replace(held.values.origin, collection=collection))
-        trained[name] = trained_on(cell.system)
-        unit = "" if collection == dataset else collection
-        rows += [
-            replace(row, dataset=dataset, unit=unit, system=name, title="")
-            for row in cell.rows
-            if row.measure == measure
-        ]
-        made = cell.ranked.made
-        provenance[name] = provenance.get(name) or {
-            "pack": held.pack.name,
-            "content": held.digest,
-            "made (claimed)": str(made.get("when"))[:19],
-            "weir (claimed)": str(made.get("weir")),
-            "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
-        }
-    if not rows:
-        why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
-        raise BadValue(f"no pack holds verified scores by {measure}{why}")
     titles = {
         name: " = ".join(f"{label} ({', '.join(of)})" for label, of in packs.items())
-        for name, packs in named.items()
+        for name, packs in packs_of.items()
     }
-    grid = {(dataset, titles[name]): values for (dataset, name), values in grid.items()}
-    rows = [replace(row, system=titles[row.system]) for row in rows]
-    trained = {titles[name]: on for name, on in trained.items()}
-    provenance = {titles[name]: facts for name, facts in provenance.items()}
-    tables = _tables(grid, measure)
-    comparisons = [compared(one) for one in tables if one.comparable]
-    boards = _boards(rows, comparisons, trained, grid)
-    site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
-    with atomic_dir(path_of(out)) as temporary_site:
-        _write(site, comparisons, provenance, temporary_site)
-    return site
+    return [
+        (held, dataset, collection, titles[name_of[held.pack, held.cell.label]])
+        for held, (dataset, collection) in zip(found, called, strict=True)
+    ]
+
+
+def _claims(held: _Found) -> dict[str, str]:
+    made = held.cell.ranked.made
+    return {
+        "pack": held.pack.name,
+        "content": held.digest,
+        "made (claimed)": str(made.get("when"))[:19],
+        "weir (claimed)": str(made.get("weir")),
+        "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
+    }
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A cell of a pack that holds, its scores and the content of its rankings; digest: the content of the pack."""
-
     pack: Path
     digest: str
+    """Hash of the pack's content."""
     cell: ResultCell
     values: Scores
     content: Checksum
+    """Checksum of the cell's rankings."""
 
 
 def _judged(cell: ResultCell) -> tuple[object, ...]:
-    """What has one kind of judgments: a split of a collection, by its name and its documents."""
     return cell.collection, cell.split, answered_texts(cell)[0]
 
 
 def _content(cell: ResultCell) -> Checksum:
-    """What tells the rankings of a cell from others, whatever they are called."""
     return cell.ranked.files[cell.run.name]
 
 
-def _same(contents: Mapping[str, Mapping[str, Checksum]], own: Mapping[str, Checksum]) -> str:
-    """The system of equal rankings on all datasets that both have, whatever it is called; "" for none."""
+def _equal_system(contents: Mapping[str, Mapping[str, Checksum]], own: Mapping[str, Checksum]) -> str:
     for name, others in contents.items():
         both = own.keys() & others.keys()
         if both and all(own[dataset] == others[dataset] for dataset in both):
@@ -250,7 +292,6 @@ def _same(contents: Mapping[str, Mapping[str, Checksum]], own: Mapping[str, Chec
 
 
 def _tables(grid: Mapping[tuple[str, str], Scores], measure: str) -> list[ScoreTable]:
-    """The values of systems on each dataset that several have."""
     by_dataset = dict[str, dict[str, Scores]]()
     for (dataset, system), values in grid.items():
         by_dataset.setdefault(dataset, {})[system] = values
@@ -273,10 +314,7 @@ def _entry(dataset: str) -> Entry | None:
 
 
 def filters(datasets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The datasets of each filter: all, then by task, domain, size and licence.
-
-    datasets: the collection of each.
-    """
+    """Return filter -> datasets: all, then by task, domain, size and licence of their collections."""
     chosen = {"all collections": tuple(datasets)}
     for dataset, collection in datasets.items():
         entry = _entry(collection)
@@ -301,7 +339,6 @@ def _boards(
     trained: Mapping[str, frozenset[str] | None],
     grid: Mapping[tuple[str, str], Scores],
 ) -> tuple[Board, ...]:
-    """The board of each filter. trained: on which collections each system was trained, None where that is not known."""
     collections = {row.dataset: row.unit or row.dataset for row in rows}
     datasets = list(collections)
 
@@ -318,7 +355,9 @@ def _boards(
         return verdicts_across(units)
 
     boards = [
-        Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of], verdicts(of, grid)))
+        Board(
+            name, of, rank_ranges(of, rows, [c for c in comparisons if c.dataset in of], verdicts(of, grid))
+        )
         for name, of in filters(collections).items()
     ]
 
@@ -336,20 +375,20 @@ def _boards(
             for c in comparisons
         ]
         cells = {(d, s): values for (d, s), values in grid.items() if unseen(s, d)}
-        there = places(datasets, zero_shot, between, verdicts(datasets, cells))
+        there = rank_ranges(datasets, zero_shot, between, verdicts(datasets, cells))
         boards.append(Board(ZERO_SHOT, tuple(datasets), there))
     return tuple(boards)
 
 
-def places(
+def rank_ranges(
     datasets: Sequence[str],
     rows: Sequence[Row],
     comparisons: Sequence[Comparison],
     verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Ranges of ranks from verdicts across the collections, those of `verdicts_across`; comparisons: of each of them.
+    """Return ranges of ranks from verdicts across collections (`verdicts_across`).
 
-    Systems that share no collections are in no order, so a missing cell widens a range and never moves it.
+    Systems without shared collections are not ordered, so a missing cell widens a range but never moves it.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     unit_of = unit_names({row.dataset: row.unit for row in rows if row.dataset in datasets})
@@ -382,7 +421,7 @@ def places(
 
 
 def slug(name: str) -> str:
-    """A name as a file: letters, digits and dashes, with a hash where something was left out."""
+    """Return a name for a file: letters, digits, dashes and a hash."""
     plain = re.sub(r"[^a-zA-Z0-9]+", "-", name).strip("-")[:60]
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
@@ -398,7 +437,7 @@ def _write(
     _put(folder / "index.html", "Verified results", _index(site, provenance), "")
     _put(folder / "reported.html", "Reported, not verified", _reported(site.measure), "")
     _json(folder / "api" / "index.json", {"measure": site.measure, "boards": [
-        {"filter": b.filter, "datasets": b.datasets, "systems": [vars_of(p) for p in b.places]} for b in site.boards],
+        {"filter": b.filter, "datasets": b.datasets, "systems": [_vars_of(p) for p in b.places]} for b in site.boards],
         "refused": [{"pack": name, "reason": reason} for name, reason in site.refused]})  # fmt: skip
     for system in systems:
         own = [row for row in site.rows if row.system == system]
@@ -434,8 +473,7 @@ def _write(
         )
 
 
-def vars_of(place: Place) -> dict[str, object]:
-    """A place as plain values."""
+def _vars_of(place: Place) -> dict[str, object]:
     return {name: getattr(place, name) for name in Place.__dataclass_fields__}
 
 
@@ -456,28 +494,26 @@ def _put(path: Path, title: str, body: str, up: str, api: str = "") -> None:
         f"<title>{html_escaped(title[:80])} – Weir leaderboard</title>",
         f"<style>{style}</style>\n<body>",
         f'<header class="weir-top"><nav aria-label="Site"><strong>Weir</strong>{links}</nav></header>',
-        f'<main id="main"><h1>{text(title, 120)}</h1>{body}{data}</main>',
+        f'<main id="main"><h1>{isolated_html(title, 120)}</h1>{body}{data}</main>',
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
     path.write_text("\n".join(parts), encoding="utf-8", newline="\n")
 
 
 def _cell(inside: str, number: bool = False, value: float | None = None) -> str:
-    """A cell of a table; value: by which its column is sorted."""
     kind = ' class="weir-number"' if number else ""
     return f"<td{kind}>{inside}</td>" if value is None else f'<td{kind} data-value="{value!r}">{inside}</td>'
 
 
 def _name(inside: str, link: str) -> str:
-    return f'<th scope="row"><a href="{link}">{text(inside, 120)}</a></th>'
+    return f'<th scope="row"><a href="{link}">{isolated_html(inside, 120)}</a></th>'
 
 
 def _table(
     label: str, head: Sequence[str], rows: Sequence[str], kind: str = "weir-grid", caption: str = ""
 ) -> str:
-    """A table whose columns a script sorts, in a frame that scrolls; rows: of cells."""
     columns = "".join(f'<th scope="col">{html_escaped(name)}</th>' for name in head)
-    above = f"<caption>{text(caption, 240)}</caption>" if caption else ""
+    above = f"<caption>{isolated_html(caption, 240)}</caption>" if caption else ""
     lines = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
         f'<div class="weir-frame" tabindex="0" role="region" aria-label="{html_escaped(label)}">'
@@ -506,7 +542,9 @@ def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
         f'<div class="weir-board" data-measure="{html_escaped(b.filter)}">{_board(b, provenance)}</div>'
         for b in site.boards
     )
-    refused = "".join(f"<li>{text(name)}: {text(reason)}</li>" for name, reason in site.refused)
+    refused = "".join(
+        f"<li>{isolated_html(name)}: {isolated_html(reason)}</li>" for name, reason in site.refused
+    )
     more = f'<h2>Refused</h2><ul class="weir-soft">{refused}</ul>' if refused else ""
     chosen = f'<section aria-label="Boards"><div class="weir-boards weir-chosen">{boards}</div></section>'
     data = '<p class="weir-soft"><a href="api/index.json">The same numbers as JSON</a></p>'
@@ -565,9 +603,9 @@ def _rows(
 
 def _pairs(comparison: Comparison) -> str:
     rows = [
-        _cell(text(pair.second, 80))
+        _cell(isolated_html(pair.second, 80))
         + _cell(pair.verdict)
-        + _cell(text(pair.first, 80))
+        + _cell(isolated_html(pair.first, 80))
         + _cell(short_change(pair.difference), True, pair.difference)
         + _cell(probability(pair.adjusted), True, pair.adjusted)
         for pair in comparison.pairs
@@ -578,7 +616,8 @@ def _pairs(comparison: Comparison) -> str:
 
 def _facts(facts: Mapping[str, str]) -> str:
     lines = "".join(
-        f"<dt>{html_escaped(name)}</dt><dd><code>{text(value)}</code></dd>" for name, value in facts.items()
+        f"<dt>{html_escaped(name)}</dt><dd><code>{isolated_html(value)}</code></dd>"
+        for name, value in facts.items()
     )
     return f'<details open><summary>Provenance</summary><dl class="weir-soft">{lines}</dl></details>'
 
@@ -589,11 +628,10 @@ def _about(dataset: str) -> str:
         return f'<p class="weir-lead">{NO_ENTRY}</p>'
     counts = f"{entry.documents:,} documents, {entry.queries:,} queries"
     about = f"{entry.title}: {entry.task}, {entry.domain}; {counts}; licence: {entry.licence or 'not stated'}"
-    return f'<p class="weir-lead">{text(about)}</p>'
+    return f'<p class="weir-lead">{isolated_html(about)}</p>'
 
 
 def _reported(measure: str) -> str:
-    """Published scores, each with its source, in the order of names, as nothing here orders them."""
     own = sorted(published(measure=measure), key=lambda one: (one.dataset, one.model))
     lead = (
         "Scores that somebody printed. Nobody here has computed them again, so they are in no order and stand beside "
@@ -602,11 +640,11 @@ def _reported(measure: str) -> str:
     parts = []
     for dataset, group in groupby(own, key=lambda one: one.dataset):
         rows = [
-            _cell(text(one.model, 80))
+            _cell(isolated_html(one.model, 80))
             + _cell(one.printed, True, one.value)
-            + _cell(text(f"{one.source} {one.note}".strip(), 160))
+            + _cell(isolated_html(f"{one.source} {one.note}".strip(), 160))
             for one in group
         ]
         table = _table(f"Reported scores of {dataset}", ("system", measure, "source"), rows, "weir-table")
-        parts.append(f"<details><summary>{text(dataset)}, {len(rows):,}</summary>{table}</details>")
+        parts.append(f"<details><summary>{isolated_html(dataset)}, {len(rows):,}</summary>{table}</details>")
     return f'<p class="weir-lead">{lead}</p><section aria-label="Reported">{"".join(parts)}</section>'

@@ -1,4 +1,4 @@
-"""Fusion: several rankings to one, by methods that print and parse back, fitted with cross-validation."""
+"""Fuse rankings by methods that print, parse back and are fitted by cross-validation."""
 
 from weir.systems.fusion.fit import Fit, candidates, fit
 from weir.systems.fusion.fuse import fuse

@@ -1,4 +1,4 @@
-"""The settings of a fusion, chosen on judged queries by cross-validation."""
+"""Settings of a fusion, chosen on judged queries by cross-validation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weir.core import results
+from weir.core import frames, results
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.rounding import count, score
@@ -31,17 +31,19 @@ from weir.systems.fusion.methods import METHODS, NORMS, Fusion, Setting, call_of
 
 
 STEP = 0.1
-"""Between the weights that are tried; they add up to 1."""
+"""Step between tried weights, which sum to 1."""
 
 MOST_SETTINGS = 2_000
 """Settings tried at once."""
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """The settings that are tried, the method's defaults first; those that `method` gives stay as they are.
+    """Return the settings to try, the defaults first; settings in `method` are fixed.
 
-    runs: how many are fused; step: between weights, which add up to 1. Raises BadValue where nothing is left to
-    choose, for more than 2,000 settings, and for a step that does not divide 1.
+    step: between weights, which sum to 1.
+
+    Raises BadValue if nothing is left to choose, for more than 2,000 settings, and a step that does not
+    divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
@@ -69,7 +71,6 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
 
 
 def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
-    """All weights that are multiples of the step and add up to 1, but for equal ones, which are the default."""
     parts = round(1 / step) if 0 < step <= 1 else 0
     if parts == 0 or abs(parts * step - 1) > 1e-9:
         raise BadValue(f"the step of the weights is {step}; expected one that divides 1, such as 0.1 or 0.05")
@@ -95,52 +96,54 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What a measure says of every setting on every judged query.
-
-    tried: S fusions; queries: Ids[Q], all judged ones; values: float64[S, Q], NaN where undefined.
-    """
+    """A measure's values for every setting and judged query."""
 
     tried: tuple[Fusion, ...]
+    """S fusions."""
     measure: Measure
     queries: Ids
+    """All Q judged queries."""
     values: Float64
+    """float64[S, Q], NaN if undefined."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Queries held out together: what was chosen without them, its mean where it was chosen, and on them."""
+    """Queries held out together, with the settings chosen without them."""
 
     number: int
     queries: int
     chosen: Fusion
     fitted: float
+    """Mean on the queries of the other folds."""
     held_out: float
+    """Mean on the fold."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """Settings chosen on judged queries, with cross-validation.
-
-    chosen: the best settings on all judged queries, and fitted their mean there, which says little of other queries;
-    fold: int64[Q], which fold holds a query out, from 0; held_out: float64[Q], the value of each query under settings
-    chosen without its fold: the honest one; remarks: what has to be said of the judgments.
-    """
+    """Settings chosen on judged queries, with cross-validated values."""
 
     measure: Measure
     tried: int
+    """Number of settings tried."""
     chosen: Fusion
+    """The best settings on all judged queries."""
     fitted: float
+    """Their mean on these queries, which says little about others."""
     folds: tuple[Fold, ...]
     queries: Ids
     fold: Int64
+    """int64[queries]: the fold, from 0, that holds each query out."""
     held_out: Float64
+    """float64[queries]: each query's value under settings chosen without its fold, which is unbiased."""
     remarks: tuple[Note, ...] = ()
+    """Notes on the judgments."""
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
         lines = [
             ["settings chosen without the fold", "fold", "queries", f"{self.measure} there", "on the fold"]
         ]
@@ -151,8 +154,14 @@ class Fit:
         note = f"{count(self.tried)} settings tried; a mean where the settings were chosen says little of other queries"
         return table_of(lines, right=4), replace(sentences(note), follows=True)
 
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return a line for each fold: number, queries, chosen, fitted, held_out."""
+        lines = [{name: getattr(fold, name) for name in Fold.__dataclass_fields__} for fold in self.folds]
+        return frames.columns_of(line | {"chosen": str(line["chosen"])} for line in lines)
+
     def notes(self) -> tuple[Note, ...]:
-        """What the held-out values are worth, and the remarks."""
         text = "each judged query is fused with settings that other folds chose: scoring the result on them is fair"
         return Note(text), *self.remarks
 
@@ -165,11 +174,14 @@ def fit(
     folds: int = FOLDS,
     seed: int = SEED,
 ) -> Fit:
-    """Choose the settings of a fusion that do best on judged queries, with cross-validation over queries.
+    """Return a fusion's best settings on judged queries, chosen by cross-validation.
 
-    method: a method, whose settings that are given stay as they are, or the fusions to choose from; folds, seed: see
-    fold_of. Raises BadValue where nothing is left to choose, for fewer judged queries than folds and for judged
-    queries that no run answers; the WeirErrors of the parts.
+    method: a method, with settings to fix, or the fusions to choose from.
+    folds: parts of the queries, each held out once.
+    seed: assigns queries to folds, see fold_of.
+
+    Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and judged queries
+    without results.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -178,9 +190,8 @@ def fit(
 def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
 ) -> Trials:
-    """Measure every fusion on every judged query; one that no run answers has the value of an empty ranking.
-
-    Some queries at a time, so memory does not grow with the number of settings. Raises as `fit`.
+    """Return the measure of every fusion on every judged query; a missing ranking is empty. Raises BadValue
+    as `fit`.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
@@ -209,7 +220,7 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """For each fold of queries choose the best settings on the others; of equal ones the first that was tried."""
+    """Return the best settings for each fold, chosen on the others; ties go to the first tried."""
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
     held_out, results = np.empty(len(trials.queries)), list[Fold]()
@@ -225,10 +236,9 @@ def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit
 
 
 def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
-    """int64[Q]: the fold of each query, from 0: dealt out in the order of a hash of seed and identifier.
+    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; sizes differ by at most 1.
 
-    The same whatever the order of the queries; folds differ in size by one at most. Raises BadValue for fewer than
-    two folds and for fewer queries than folds.
+    Raises BadValue for fewer than two folds and fewer queries than folds.
     """
     if not 2 <= folds <= len(queries):
         raise BadValue(
@@ -244,10 +254,7 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Each judged query fused with the settings chosen without its fold, every other with those chosen on all.
-
-    So no query is fused with settings that its own judgments chose.
-    """
+    """Return judged queries fused with settings chosen without their fold, others with the settings chosen on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -279,10 +286,11 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """The fusion on queries that its settings have not seen, beside the best of the runs by itself.
+    """Return tables of the fusion on held-out queries and the best single run, which is chosen on the same
+    queries.
 
-    held_out: scores of the cross-validated run; single: those of each run by name. The best is picked on these very
-    queries, which favours it.
+    held_out: scores of the cross-validated run.
+    single: scores of each run by name.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

@@ -1,4 +1,4 @@
-"""Fusing several runs into one."""
+"""Fusion of several runs into one."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ from weir.systems.fusion.methods import (
 
 
 BLOCK_ROWS = 1 << 18
-"""Rows of all runs looked at together: what is made of them stays near the processor."""
+"""Rows of all runs processed together, to fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
-    """The candidates of the queries first, first + 1, ... of a pool.
-
-    query, doc: int64[n], int32[n] by query, then document; query counts from 0 within the block. rank: int32[R, n];
-    lists, place: for each run its scores, and the candidate of each of them.
-    """
+    """The documents that the fused runs return for some consecutive queries."""
 
     first: int
     query: Int64
+    """int64[n] ascending, from 0 within the block."""
     doc: Int32
+    """int32[n], ascending within a query."""
     rank: Int32
+    """int32[R, n]."""
     lists: tuple[ScoreLists, ...]
+    """Scores of each run."""
     place: tuple[Int64, ...]
+    """For each run, the candidate of each score."""
 
     def __len__(self) -> int:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """What a fusion method sees, with scores under a normalisation, or without scores for None."""
-        sizes = np.stack([lists.size for lists in self.lists])
+        """Return the input of a fusion method, with scores under a normalisation, or none."""
+        sizes = np.stack([lists.list_lengths for lists in self.lists])
         score = np.zeros((len(self.lists), 0 if norm is None else len(self.query)))
         if norm is not None:
             # Scores near the largest double overflow: what comes of it is refused where it is not a number.
@@ -62,23 +63,23 @@ class CandidateBlock:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Runs in terms of the same queries and documents.
-
-    queries: those of all runs, in the order of their identifiers, or as they stand where all runs share one table;
-    docs: those of all runs; start, length: int64[R, Q], where each query's ranking stands in each run; number: for
-    each run the number in `docs` of each of its documents, None where it is the same.
-    """
+    """Runs to be fused, with queries and documents numbered alike in all of them."""
 
     queries: Ids
+    """Queries of all runs, by identifier; in their own order if all runs share a table."""
     docs: Ids
+    """Documents of all runs."""
     runs: tuple[Run, ...]
     start: Int64
+    """int64[R, Q]: offset of each query's ranking in each run."""
     length: Int64
+    """int64[R, Q]."""
     number: tuple[Int32 | None, ...]
+    """For each run, its documents' numbers in docs; None if equal."""
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Pool:
-        """Put runs side by side; raises BadValue for a run that was read without all its documents' identifiers."""
+        """Return the pool of some runs; raises BadValue for a run that was read without all identifiers."""
         for run in runs:
             run.refuse_nameless()
         queries, codes = united_sorted([run.queries for run in runs])
@@ -90,17 +91,17 @@ class Pool:
         return Pool(queries, docs, tuple(runs), start, length, tuple(number))
 
     def answered(self) -> Int64:
-        """int64[Q]: how many runs return something for each query."""
+        """Return the number of runs that have results for each query, int64[queries]."""
         times: Int64 = np.count_nonzero(self.length, axis=0)
         return times
 
     def only(self, queries: Int64) -> Pool:
-        """The same runs, asked these queries only, in this order; queries: int64, their numbers."""
+        """Return the pool with these queries, in this order."""
         picked = self.queries.take(queries)
         return replace(self, queries=picked, start=self.start[:, queries], length=self.length[:, queries])
 
     def blocks(self) -> Iterator[CandidateBlock]:
-        """The candidates of all queries, some queries at a time."""
+        """Yield the candidates of all queries in blocks."""
         rows = np.concatenate([[0], np.cumsum(self.length.sum(axis=0))])
         cuts, last = [0], len(self.queries)
         while cuts[-1] < last:
@@ -139,7 +140,7 @@ class Pool:
 
 
 def check_shared_queries(pool: Pool) -> None:
-    """Raise BadValue where no query is answered by two runs, naming a run that answers none."""
+    """Raise BadValue unless some query has results in two runs."""
     if (pool.answered() >= 2).any():
         return
     for run in pool.runs:
@@ -153,16 +154,17 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 Rankings = tuple[Int64, Int32, Float64]
-"""Rankings of some queries: ptr int64[Q + 1], document int32[n], score float64[n], in result order."""
+"""Rankings of queries: ptr int64[queries + 1], document int32[n], score float64[n]."""
 
 
 def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None) -> Run:
-    """Fuse rankings into one, for every query that one of them answers.
+    """Return rankings fused into one, for every query in any of them.
 
-    k: how many documents are kept for each query, by default all. The result does not depend on the order of rows,
-    nor on that of the runs where they have no weights. One run given twice counts twice. Raises BadValue for fewer
-    than two runs, for runs that share no query, and for settings that do not fit; UnknownName for a method that
-    does not exist.
+    method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
+    k: documents kept for each query; None for all.
+
+    The order of unweighted runs does not matter; a repeated run counts twice. Raises BadValue for fewer than
+    two runs, no shared query, or bad settings; UnknownName for an unknown method.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     if len(runs) < 2:
@@ -173,7 +175,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 
 
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
-    """Fuse the runs of a pool; queries that no run answers keep an empty ranking. Errors as `fuse`."""
+    """Return a pool's runs fused into one; queries without results keep an empty ranking. Raises as `fuse`."""
     how.refuse_other_than(len(pool.runs))
     refuse_depth(k)
     parts = [fused_block(pool, block, how, k) for block in pool.blocks()]
@@ -185,13 +187,13 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def refuse_depth(k: int | None) -> None:
-    """Raise BadValue for a number of documents below 1 or beyond any corpus; None stands for all."""
+    """Raise BadValue unless k is from 1 to 2**31 - 1, or None for all."""
     if k is not None and not 1 <= k < 1 << 31:
         raise BadValue(f"k is {k}; expected a whole number from 1 to 2,147,483,647")
 
 
 def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
-    """The fused rankings of a block's queries, cut at k; raises BadValue where a score is not finite."""
+    """Return a block's fused rankings, cut at k; raises BadValue if a score is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = how(block.candidates(how.norm if how.scored else None)) + 0.0  # one zero, not two
     bad = np.flatnonzero(~np.isfinite(score))

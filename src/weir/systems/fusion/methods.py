@@ -24,14 +24,16 @@ from weir.registry import Registry, printed
 
 
 BLOCK_IDENTIFIERS = 1 << 15
-"""Identifiers looked at together: what is made of them stays near the processor."""
+"""Identifiers copied at once, to fit into the processor's cache."""
 
 Codes = list[Int32 | None]
-"""For each table the number that each of its identifiers has in the union; None: the table is the union."""
+"""For each table, the numbers of its identifiers in the union; None if the table is the union."""
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """The identifiers of all tables, those of the first table first."""
+    """Return all tables' identifiers, in order of first occurrence, and each table's numbers in them, None if
+    they are the same.
+    """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])
@@ -46,7 +48,7 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """As `united`, by identifier, so that no order of the tables shows; one table for all stays as it is."""
+    """Return the union sorted by identifier, but a single table unchanged."""
     ids, codes = united(tables)
     if codes[0] is None:
         return ids, codes
@@ -60,48 +62,43 @@ def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The documents returned for some queries by R runs: n pairs of query and document.
-
-    query: int64[n], ascending numbers below Q; rank: int32[R, n] from 1, 0 where the run does not return the
-    document; score: float64[R, n] normalised, 0 where it does not; sizes: int64[R, Q], how many documents each
-    run returns for each query. Methods that go by ranks get no scores: float64[R, 0].
-    """
+    """The n pairs of query and document that R runs return for Q queries."""
 
     query: Int64
+    """int64[n], ascending."""
     rank: Int32
+    """int32[R, n] from 1, 0 if the run does not return the document."""
     score: Float64
+    """float64[R, n], normalised, 0 if not returned; float64[R, 0] for methods that use ranks."""
     sizes: Int64
+    """int64[R, Q], number of documents that each run returns for each query."""
 
     @property
     def runs(self) -> int:
-        """How many runs are fused."""
+        """Number of fused runs."""
         return len(self.rank)
 
     @property
     def returned(self) -> NDArray[np.bool_]:
-        """bool[R, n]: whether the run returns the document."""
+        """True for each document that each run returns, bool[R, n]."""
         return self.rank > 0
 
     def count(self) -> Int64:
-        """int64[n]: how many runs return each document."""
+        """Return the number of runs that return each document, int64[n]."""
         times: Int64 = np.count_nonzero(self.rank, axis=0)
         return times
 
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
-        """float64[R, n]: what each place is worth, 0 where a run does not return the document.
-
-        worth: from ranks 1.0, 2.0, ... to values, applied once to each rank.
+        """Return the value of each rank, float64[R, n], 0 if not returned; `worth` maps ranks 1.0, 2.0, ...
+        to values.
         """
         table = np.zeros(int(self.rank.max(initial=0)) + 1)
         table[1:] = worth(np.arange(1.0, len(table)))
         return table[self.rank]
 
 
-def total(values: Float64) -> Float64:
-    """float64[n]: the sum over runs, the same bits in whatever order the runs come.
-
-    values: float64[R, n]; the smallest are added first.
-    """
+def _sum_over_runs(values: Float64) -> Float64:
+    """Return the sum over runs, float64[n], of values float64[R, n], with the same bits in any order of runs."""
     rows = ascending(values)
     sums = rows[0].copy()
     for row in rows[1:]:
@@ -110,7 +107,7 @@ def total(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """The values of each column in ascending order, as rows."""
+    """Return the rows after each column is sorted ascending."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -124,31 +121,30 @@ def ascending(values: Float64) -> list[Float64]:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLists:
-    """The scores of one run: list q is score[ptr[q] : ptr[q + 1]], best first.
-
-    score: float64[n], finite; ptr: int64[Q + 1].
-    """
+    """The scores of a run, best first: list q is score[ptr[q] : ptr[q + 1]]."""
 
     score: Float64
+    """float64[n], finite."""
     ptr: Int64
+    """int64[Q + 1]."""
 
     @property
-    def size(self) -> Int64:
-        """int64[Q]: how long each list is."""
+    def list_lengths(self) -> Int64:
+        """Length of each list, int64[Q]."""
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """float64[n]: the value of its list for each row."""
-        return np.repeat(values, self.size)
+        """Return the value of each list, repeated for its rows, float64[n]."""
+        return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
-        """float64[Q]: the sum over each list, added from its top."""
-        rows = np.repeat(np.arange(len(self.ptr) - 1), self.size)
+        """Return each list's sum, float64[Q], added from its top."""
+        rows = np.repeat(np.arange(len(self.ptr) - 1), self.list_lengths)
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
     def extremes(self) -> tuple[Float64, Float64]:
-        """The smallest and the largest score of each list, float64[Q] each, 0 for an empty one."""
-        extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.size)
+        """Return each list's smallest and largest score, float64[Q] each, 0 for an empty list."""
+        extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.list_lengths)
         if len(filled):
             for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
                 row[filled] = function.reduceat(self.score, self.ptr[filled])
@@ -160,53 +156,52 @@ NORMS: Registry[Callable[[ScoreLists], Float64]] = Registry("normalisation")
 
 @NORMS.register("none")
 def none(lists: ScoreLists) -> Float64:
-    """The score as it is."""
+    """Keep the score."""
     return lists.score
 
 
 @NORMS.register("minmax")
 def minmax(lists: ScoreLists) -> Float64:
-    """(score - lowest) / (highest - lowest); 1 where all scores of the list are equal. Source: Lee 1997."""
+    """Return (score - lowest) / (highest - lowest); 1 if all scores of the list are equal. Source: Lee 1997."""
     low, high = lists.extremes()
     return _ratio(lists.score - lists.spread(low), lists.spread(high - low), 1.0)
 
 
 @NORMS.register("zscore")
 def zscore(lists: ScoreLists) -> Float64:
-    """(score - mean) / standard deviation (of the population); 0 where all scores of the list are equal.
+    """Return (score - mean) / population standard deviation (ZMUV); 0 if all scores are equal.
 
-    Called ZMUV too. A document that is not returned counts as an average one. Source: Montague and Aslam 2001.
+    An unreturned document counts like an average one. Source: Montague and Aslam 2001.
     """
-    deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.size)
-    spread = np.sqrt(lists.sums(deviation**2) / lists.size)
+    deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.list_lengths)
+    spread = np.sqrt(lists.sums(deviation**2) / lists.list_lengths)
     low, high = lists.extremes()
     return _ratio(deviation, lists.spread(np.where(high == low, 0.0, spread)), 0.0)
 
 
 @NORMS.register("rank")
 def rank(lists: ScoreLists) -> Float64:
-    """1 - (rank - 1) / number of documents in the list. Source: Lee 1997."""
-    place = np.arange(len(lists.score)) - np.repeat(lists.ptr[:-1], lists.size)
-    return 1.0 - place / np.repeat(lists.size, lists.size)
+    """Return 1 - (rank - 1) / number of documents in the list. Source: Lee 1997."""
+    place = np.arange(len(lists.score)) - np.repeat(lists.ptr[:-1], lists.list_lengths)
+    return 1.0 - place / np.repeat(lists.list_lengths, lists.list_lengths)
 
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """(score - lowest) / sum of these over the list; equal scores share 1 equally. Source: Montague and Aslam 2001."""
+    """Return (score - lowest) / sum of these over the list; equal scores share 1. Source: Montague and Aslam 2001."""
     raised = lists.score - lists.spread(lists.extremes()[0])
-    flat = lists.spread(1.0 / lists.size)
+    flat = lists.spread(1.0 / lists.list_lengths)
     return _ratio(raised, lists.spread(lists.sums(raised)), flat)
 
 
 @NORMS.register("max")
 def maximum(lists: ScoreLists) -> Float64:
-    """Score / largest absolute score; 0 where all scores are 0. Source: the usual one, made to hold below 0 too."""
+    """Return score / largest absolute score; 0 if all scores are 0."""
     low, high = lists.extremes()
     return _ratio(lists.score, lists.spread(np.maximum(np.abs(high), np.abs(low))), 0.0)
 
 
 def _ratio(top: Float64, bottom: Float64, otherwise: Float64 | float) -> Float64:
-    """top / bottom, and `otherwise` where bottom is 0."""
     ratio = np.empty_like(top)
     ratio[:] = otherwise
     np.divide(top, bottom, out=ratio, where=bottom != 0)
@@ -218,10 +213,10 @@ def _ratio(top: Float64, bottom: Float64, otherwise: Float64 | float) -> Float64
 
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
-"""A setting's value; a tuple has one number for each run."""
+"""Value of a setting; a tuple has one number for each run."""
 
 NORM = "minmax"
-"""The normalisation of methods that go by scores, where none is named."""
+"""Default normalisation of methods that use scores."""
 
 _LONGEST = 500  # characters of a fusion's text
 _LARGEST_WEIGHT = 1e9
@@ -230,24 +225,24 @@ _LARGEST = 1 << 63  # no number of a setting reaches it
 
 @dataclass(frozen=True, eq=False)
 class FusionMethod:
-    """How rankings may be fused: a function, whether it goes by scores, the range and the grid of its settings.
-
-    within: the smallest and the largest value of a setting; grid: the values that `fit` tries.
-    """
+    """A registered way to fuse rankings, with the range and grid of each setting."""
 
     name: str
     function: Callable[..., Float64]
     scored: bool
+    """True if it uses normalised scores instead of ranks."""
     within: Mapping[str, tuple[float, float]]
+    """Smallest and largest value of a setting."""
     grid: Mapping[str, tuple[Setting, ...]]
+    """Values that `fit` tries."""
 
     @property
     def summary(self) -> str:
-        """The first sentence of its documentation."""
+        """First line of its documentation."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
     def defaults(self) -> dict[str, Setting]:
-        """Its settings and their default values."""
+        """Return {setting: default value}."""
         parameters = inspect.signature(self.function).parameters.values()
         own = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         return own | ({"norm": NORM} if self.scored else {})
@@ -263,35 +258,34 @@ def fusion(
     within: Mapping[str, tuple[float, float]] | None = None,
     grid: Mapping[str, tuple[Setting, ...]] | None = None,
 ) -> Callable[[Callable[..., Float64]], Fusion]:
-    """Register the decorated function of `Candidates` as a fusion method.
+    """Return a decorator that registers a function of `Candidates` as a fusion method.
 
-    Its keyword parameters are the method's settings, whose type is that of their default; one whose default is ()
-    takes a number for each run. scored: it goes by scores, which are normalised first, and so has the setting `norm`.
+    Keyword parameters are its settings, typed by their defaults; a default of () takes a number for each run.
+
+    scored: it takes normalised scores, and so has the setting `norm`.
     """
 
-    def register(function: Callable[..., Float64]) -> Fusion:
+    def add_method(function: Callable[..., Float64]) -> Fusion:
         METHODS.add(name, FusionMethod(name, function, scored, within or {}, grid or {}))
         return Fusion(name)
 
-    return register
+    return add_method
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """A method with its settings, such as rrf(k=10) or wsum(weights=[0.3, 0.7], norm="zscore").
-
-    settings: only those that differ from the default, so equal fusions compare and print equal.
-    """
+    """A fusion method with its settings, such as rrf(k=10)."""
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
+    """Those that differ from the defaults, so equal fusions compare and print equal."""
 
     def __str__(self) -> str:
         inside = ", ".join(f"{key}={printed(value)}" for key, value in self.settings)
         return f"{self.name}({inside})" if inside else self.name
 
     def with_settings(self, settings: Mapping[str, object]) -> Fusion:
-        """The same method with these settings; raises UnknownName for one it does not have, or BadValue."""
+        """Return it with these settings; raises UnknownName or BadValue."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
         chosen = dict(self.settings)
@@ -305,43 +299,40 @@ class Fusion:
 
     @property
     def scored(self) -> bool:
-        """Whether it goes by scores."""
+        """True if the method reads scores, False if it reads ranks alone."""
         return METHODS.get(self.name).scored
 
     @property
     def norm(self) -> str:
-        """The normalisation of the scores; "none" where ranks alone count."""
+        """The normalisation of scores, "none" for methods that use ranks."""
         return str(dict(self.settings).get("norm", NORM)) if self.scored else "none"
 
     def all_settings(self) -> dict[str, Setting]:
-        """Every setting with its value, the defaults too."""
+        """Return every setting with its value, defaults included."""
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue where a setting has another number of values than there are runs."""
+        """Raise BadValue for a setting with another number of values."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")
 
     def __call__(self, candidates: Candidates) -> Float64:
-        """The fused score of each candidate, float64[n]; raises BadValue for another number of weights than runs."""
+        """Return each candidate's fused score, float64[n]; raises BadValue for a wrong number of weights."""
         self.refuse_other_than(candidates.runs)
         own = {key: value for key, value in self.settings if key != "norm"}
         return METHODS.get(self.name).function(candidates, **own)
 
 
 def parse_fusion(text: str) -> Fusion:
-    """The fusion that a text such as `rrf(k=10)` or `wsum(weights=[0.3, 0.7])` names.
-
-    Raises UnknownName for a method, setting or normalisation that does not exist, BadValue for a malformed text.
-    """
+    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName, BadValue for malformed text."""
     name, settings = call_of(text)
     METHODS.get(name)
     return Fusion(name).with_settings(settings)
 
 
 def call_of(text: str) -> tuple[str, dict[str, object]]:
-    """The name and the settings that a text gives, defaults that it spells out too; raises BadValue."""
+    """Return the name and settings in a fusion's text, unchecked; raises BadValue for malformed text."""
     malformed = BadValue(f"'{text[:_LONGEST]}' is not a fusion; expected such as rrf or rrf(k=10)")
     if len(text) > _LONGEST:
         raise malformed
@@ -362,7 +353,6 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
 
 
 def _setting_value(method: FusionMethod, key: str, value: object, default: Setting) -> Setting:
-    """A setting as it is kept; raises BadValue, or UnknownName for a normalisation that does not exist."""
     where = f"{method.name}({key}={printed(value)})"
     if key == "norm":
         if not isinstance(value, str):
@@ -390,7 +380,7 @@ def _setting_value(method: FusionMethod, key: str, value: object, default: Setti
 
 
 CELLS = 1 << 17
-"""Pairs of documents compared at once: they stay near the processor."""
+"""Pairs of documents compared at once, to fit into the processor's cache."""
 
 LARGEST = 1_000_000
 
@@ -399,63 +389,61 @@ LARGEST = 1_000_000
     "rrf", within={"k": (0, LARGEST)}, grid={"k": (60, 1, 2, 5, 10, 20, 30, 40, 80, 100, 150, 200, 300, 500)}
 )
 def rrf(candidates: Candidates, *, k: int = 60) -> Float64:
-    """Reciprocal rank fusion: the sum of 1 / (k + rank) over the runs that return the document.
+    """Sum 1 / (k + rank) over the runs that return the document (reciprocal rank fusion).
 
     Source: Cormack, Clarke and Büttcher 2009.
     """
-    return total(candidates.by_rank(lambda rank: 1 / (k + rank)))
+    return _sum_over_runs(candidates.by_rank(lambda rank: 1 / (k + rank)))
 
 
 @fusion("isr")
 def isr(candidates: Candidates) -> Float64:
-    """Inverse square rank: the sum of 1 / rank², times the number of runs that return the document.
+    """Sum 1 / rank² and multiply by the number of runs that return the document (inverse square rank).
 
     Source: Mourão, Martins and Magalhães 2014.
     """
-    return total(candidates.by_rank(lambda rank: 1 / rank**2)) * candidates.count()
+    return _sum_over_runs(candidates.by_rank(lambda rank: 1 / rank**2)) * candidates.count()
 
 
 @fusion("logisr", within={"sigma": (0, 1)}, grid={"sigma": (0.0, 0.01, 0.1, 1.0)})
 def logisr(candidates: Candidates, *, sigma: float = 0.0) -> Float64:
-    """Log inverse square rank: the sum of 1 / rank², times ln(sigma + the number of runs that return the document).
+    """Sum 1 / rank² and multiply by ln(sigma + number of runs that return the document) (log inverse square rank).
 
-    With sigma = 0 every document that one run alone returns scores 0. Source: Mourão, Martins and Magalhães 2014.
+    With sigma = 0 a document that a single run returns scores 0. Source: Mourão, Martins and Magalhães 2014.
     """
     factor: Float64 = np.array([0.0] + [math.log(sigma + n) for n in range(1, candidates.runs + 1)])
-    return total(candidates.by_rank(lambda rank: 1 / rank**2)) * factor[candidates.count()]
+    return _sum_over_runs(candidates.by_rank(lambda rank: 1 / rank**2)) * factor[candidates.count()]
 
 
 @fusion("rbc", within={"p": (0, 1)}, grid={"p": (0.8, 0.5, 0.6, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995)})
 def rbc(candidates: Candidates, *, p: float = 0.8) -> Float64:
-    """Rank-biased centroid: the sum of (1 - p) p^(rank - 1) over the runs that return the document.
+    """Sum (1 - p) p^(rank - 1) over the runs that return the document (rank-biased centroid).
 
-    p: how likely a reader goes on to the next document. Source: Bailey, Moffat, Scholer and Thomas 2017.
+    p: probability that a reader goes on to the next document.
+    Source: Bailey, Moffat, Scholer and Thomas 2017.
     """
-    return total(candidates.by_rank(lambda rank: (1 - p) * p ** (rank - 1)))
+    return _sum_over_runs(candidates.by_rank(lambda rank: (1 - p) * p ** (rank - 1)))
 
 
 @fusion("borda")
 def borda(candidates: Candidates) -> Float64:
-    """Borda count: of c documents that the runs return, a run gives its first c points, its next c - 1, and so on.
+    """Sum Borda points: of c documents returned for a query, a run gives its first c points, its next c - 1, ...
 
-    c counts the documents of one query. Those that a run does not return share what is left of its points equally.
-    Source: Aslam and Montague 2001.
+    Unreturned documents share the remaining points. Source: Aslam and Montague 2001.
     """
     pooled = np.bincount(candidates.query, minlength=candidates.sizes.shape[1])
     shared = (pooled - candidates.sizes + 1) / 2
     points = pooled[candidates.query] - candidates.rank + 1
-    return total(np.where(candidates.returned, points, shared[:, candidates.query]))
+    return _sum_over_runs(np.where(candidates.returned, points, shared[:, candidates.query]))
 
 
 @fusion("condorcet")
 def condorcet(candidates: Candidates) -> Float64:
-    """Majority of the runs, pair by pair: how many documents of the query a document beats, ties counted half.
+    """Count the documents of the query that a document beats by majority of the runs; ties count half.
 
-    One document beats another where more runs place it above than below; a run places what it returns above what
-    it does not, and says nothing of two that it does not return. The count (Copeland's) puts the strongly
-    connected parts of the majority graph in order as Condorcet-fuse does; where majorities go in circles that
-    algorithm's order depends on where its sort began, this one does not. Takes time in the square of the number of
-    documents. Source: Montague and Aslam 2002.
+    A run prefers documents that it returns to others, which are equal to it. The count (Copeland's) orders the
+    strongly connected parts of the majority graph like Condorcet-fuse. Time is quadratic in documents.
+    Source: Montague and Aslam 2002.
     """
     score = np.zeros(len(candidates.query))
     cuts = np.searchsorted(candidates.query, np.arange(candidates.sizes.shape[1] + 1)).tolist()
@@ -466,7 +454,6 @@ def condorcet(candidates: Candidates) -> Float64:
 
 
 def _beaten(rank: Int32) -> Float64:
-    """How many columns each column beats by majority of the rows, ties counted half; rank: int32[R, n], 0 last."""
     count, last = rank.shape[1], int(rank.max()) + 1
     places = np.where(rank > 0, rank, last).astype(np.int16 if last < 2**15 else np.int32)
     votes = np.int8 if len(rank) < 2**7 else np.int32
@@ -489,34 +476,34 @@ def _beaten(rank: Int32) -> Float64:
 
 @fusion("combsum", scored=True)
 def combsum(candidates: Candidates) -> Float64:
-    """The sum of the scores; a run that does not return the document adds nothing.
+    """Sum the scores of the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
-    return total(candidates.score)
+    return _sum_over_runs(candidates.score)
 
 
 @fusion("combmnz", scored=True)
 def combmnz(candidates: Candidates) -> Float64:
-    """The sum of the scores, times the number of runs that return the document.
+    """Sum the scores and multiply by the number of runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
-    return total(candidates.score) * candidates.count()
+    return _sum_over_runs(candidates.score) * candidates.count()
 
 
 @fusion("combanz", scored=True)
 def combanz(candidates: Candidates) -> Float64:
-    """The mean of the scores over the runs that return the document.
+    """Average the scores over the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
-    return total(candidates.score) / candidates.count()
+    return _sum_over_runs(candidates.score) / candidates.count()
 
 
 @fusion("combmin", scored=True)
 def combmin(candidates: Candidates) -> Float64:
-    """The least of the scores that runs give the document.
+    """Take the lowest score among the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -526,7 +513,7 @@ def combmin(candidates: Candidates) -> Float64:
 
 @fusion("combmax", scored=True)
 def combmax(candidates: Candidates) -> Float64:
-    """The greatest of the scores that runs give the document.
+    """Take the highest score among the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -536,7 +523,7 @@ def combmax(candidates: Candidates) -> Float64:
 
 @fusion("combmed", scored=True)
 def combmed(candidates: Candidates) -> Float64:
-    """The median of the scores that runs give the document, or the mean of the two middle ones.
+    """Take the median score among the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -547,10 +534,10 @@ def combmed(candidates: Candidates) -> Float64:
 
 @fusion("wsum", scored=True)
 def wsum(candidates: Candidates, *, weights: tuple[float, ...] = ()) -> Float64:
-    """The weighted sum of the scores; a run that does not return the document adds nothing.
+    """Sum the weighted scores over the runs that return the document (linear combination, interpolation).
 
-    weights: one for each run in their order, from 0; by default all are 1 / number of runs. Called linear
-    combination or interpolation too. Source: Vogt and Cottrell 1999.
+    weights: one for each run in order, from 0; by default 1 / number of runs.
+    Source: Vogt and Cottrell 1999.
     """
     weight = np.array(weights) if weights else np.full(candidates.runs, 1 / candidates.runs)
-    return total(weight[:, None] * candidates.score)
+    return _sum_over_runs(weight[:, None] * candidates.score)

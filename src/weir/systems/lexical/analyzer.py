@@ -1,4 +1,4 @@
-"""Analyzers: what turns a text into the terms of an index."""
+"""Analyzers, which turn texts into the terms of an index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WHITE_SPACE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-"""The characters at which str.split() cuts."""
+"""The characters at which str.split() splits."""
 
 _ENCODED = [c.encode("utf-8") for c in WHITE_SPACE]
 _ONE_BYTE = np.isin(np.arange(256), [c[0] for c in _ENCODED if len(c) == 1])
@@ -42,7 +42,7 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Which bytes of well-formed UTF-8, uint8[n], are part of white space."""
+    """Return which bytes of well-formed UTF-8, uint8[n], are part of white space."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -80,10 +80,7 @@ NOT_UNDOUBLED_HERE = "aeiou" + "lsz" + "bdfgmnprt"  # vowels; what Porter leaves
 
 
 def stem_all(stemmer: str, words: list[str]) -> list[str]:
-    """The stem of each word, in order.
-
-    Raises MissingExtra without the `run` extra, BadValue for a stemmer the installed PyStemmer does not have.
-    """
+    """Return the stem of each word; raises MissingExtra, and BadValue for a stemmer that PyStemmer lacks."""
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)
     return list(_snowball(stemmer)(words))
@@ -101,12 +98,9 @@ def _snowball(language: str) -> Callable[[list[str]], list[str]]:
 
 
 def _lucene_porter(words: list[str]) -> list[str]:
-    """Porter as Lucene has it: his own later program, where Snowball's "porter" follows his paper more closely.
-
-    Four differences, each repaired after the fact, since Snowball leaves what it does not know as it is: words of
-    one or two UTF-16 units stay; after -ed and -ing any double consonant but ll, ss, zz loses one; "bli" -> "ble"
-    where Snowball has "abli" -> "able"; "logi" -> "log".
-    """
+    # Snowball's "porter" follows his paper more closely. Four differences are repaired afterwards, since Snowball
+    # leaves unknown endings: words of one or two UTF-16 units stay; after -ed and -ing any double consonant but ll,
+    # ss, zz loses one; "bli" -> "ble" in place of "abli" -> "able"; "logi" -> "log".
     stem = _snowball("porter")
     stems = list(stem(words))
     raw = np.frombuffer("\n".join([*stems, ""]).encode(), np.uint8)
@@ -140,7 +134,6 @@ def _repaired(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -
 
 
 def _undoubled(word: str) -> str:
-    """A word without -ed(s), -ing(s) and one of the two consonants before it; "" if that is not its form."""
     for suffix in ("ed", "eds", "ing", "ings"):
         if word.endswith(suffix):
             base = word.removesuffix(suffix)
@@ -152,7 +145,6 @@ def _undoubled(word: str) -> str:
 
 
 def _vowels(part: str) -> list[bool]:
-    """Which letters are vowels to Porter; y is one after a consonant."""
     vowels: list[bool] = []
     for letter in part:
         vowels.append(letter in "aeiou" or (letter == "y" and bool(vowels) and not vowels[-1]))
@@ -160,7 +152,6 @@ def _vowels(part: str) -> list[bool]:
 
 
 def _has_measure(part: str) -> bool:
-    """Whether Porter's m is above 0: a vowel somewhere before a consonant."""
     vowels = _vowels(part)
     return any(vowels) and not all(vowels[vowels.index(True) :])
 
@@ -179,27 +170,25 @@ NEWLINE = 0x0A
 
 @dataclass(frozen=True, eq=False)
 class WordTokenizer:
-    """Splits text into words.
-
-    classes: uint8[0x110000], the class of each code point; class 0 is in no word.
-    table: uint16[states, classes], the next state; 0 is the dead end, 1 the start.
-    accept: bool[states], whether a word may end in the state.
-    limit: longest word in UTF-16 units; a longer one is cut, as Lucene's buffer of 255 does.
-    """
+    """A word tokenizer: an automaton over classes of characters."""
 
     name: str
     describes: str
     classes: Bytes
+    """uint8[0x110000]: class of each code point; class 0 is in no word."""
     table: NDArray[np.uint16]
+    """uint16[states, classes]: next state; 0 is dead, 1 the start."""
     accept: NDArray[np.bool_]
+    """bool[states]: True if a word may end in the state."""
     limit: int = NO_LIMIT
+    """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
 
     def words(self, text: str) -> list[str]:
-        """The words of a text as they stand in it, in order; the plain path."""
+        """Return the words of a text in order, without the compiled kernel."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where each word begins and ends, in code points."""
+        """Yield the start and stop of each word in code points."""
         kinds = self.classes[[ord(c) for c in text]].tolist()
         table, accept = self.table.tolist(), self.accept.tolist()
         start = 0
@@ -221,7 +210,7 @@ TOKENIZERS = ("lines", "uax29", "whitespace", "words")
 
 @cache
 def tokenizer(name: str) -> WordTokenizer:
-    """The tokenizer of that name; raises UnknownName."""
+    """Return the tokenizer with this name; raises UnknownName."""
     if name == "uax29":
         rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
         states = np.array(rows, np.uint16)
@@ -244,8 +233,7 @@ def tokenizer(name: str) -> WordTokenizer:
 
 
 @cache
-def tokenizer_tables(name: str) -> str:
-    """The tokenizer's name, and where its tables are Weir's own a digest of them: cheap, nothing is built."""
+def _tokenizer_tables(name: str) -> str:
     if name != "uax29":
         return name
     texts = [files("weir.systems.lexical").joinpath("data", table).read_bytes() for table in UAX29_TABLES]
@@ -253,13 +241,11 @@ def tokenizer_tables(name: str) -> str:
 
 
 def _lines(name: str) -> list[str]:
-    """The lines of a data file but for comments."""
     text = files("weir.systems.lexical").joinpath("data", name).read_text(encoding="utf-8")
     return [line for line in text.split("\n") if line and not line.startswith("#")]
 
 
 def _runs(name: str, describes: str, member: NDArray[np.bool_], at_least: int) -> WordTokenizer:
-    """Maximal runs of member characters, at least one or two of them."""
     states = at_least + 2
     table = np.zeros((states, 2), np.uint16)
     table[1:, 1] = np.minimum(np.arange(2, states + 1), states - 1)
@@ -269,7 +255,6 @@ def _runs(name: str, describes: str, member: NDArray[np.bool_], at_least: int) -
 
 
 def _matching(pattern: str) -> NDArray[np.bool_]:
-    """Which code points the running Python's `re` puts into a class; planes above the third have no words."""
     member = np.zeros(CODE_POINTS, np.bool_)
     codes = np.arange(0x40000, dtype=np.uint32)
     every = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -289,9 +274,9 @@ CJK_LETTERS = (
     "\U00020000-\U0002a6d6\U0002a700-\U0002b734\U0002b740-\U0002b81d\U0002b820-\U0002cea1\U0002ceb0-\U0002ebe0"
     "\U0002f800-\U0002fa1d"
 )
-"""Han, kana and Hangul, as a class of `re`."""
+"""Han, kana and Hangul, as a character class of `re`."""
 THAI_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9fe\uaa60-\uaa7f"
-"""Thai, Lao, Burmese and Khmer, likewise."""
+"""Thai, Lao, Burmese and Khmer, as a character class of `re`."""
 _WIDE = re.compile("[\uff01-\uff5e\uff61-\uff9f]+")
 _CJK = re.compile(f"(?:[{CJK_LETTERS}][\u0300-\u036f\u3099\u309a\ufe00-\ufe0f\uff9e\uff9f]*)+")
 # What stands in no word; a full-width comma may stand between digits.
@@ -308,14 +293,14 @@ _CLUSTER = re.compile(
 
 
 def _pairs(units: list[str]) -> list[str]:
-    """Each unit with the next one; a single one by itself."""
     return [a + b for a, b in pairwise(units)] or units
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Words as Lucene's StandardTokenizer cuts them, Han, kana and Hangul in pairs of neighbouring characters.
+    """Return the words of a text as Lucene's StandardTokenizer, but Han, kana and Hangul as overlapping
+    pairs.
 
-    Full-width letters and half-width kana become the usual ones. As CJKWidthFilter and CJKBigramFilter of Lucene.
+    Widths are normalised as by CJKWidthFilter.
     """
     terms: list[str] = []
     for part in _CJK_BREAK.split(text):
@@ -324,7 +309,6 @@ def cjk_bigrams(text: str) -> list[str]:
 
 
 def _cjk_words(text: str) -> list[str]:
-    """As `cjk_bigrams`, through the tokenizer: for whatever stands between other letters too."""
     terms: list[str] = []
     units: list[str] = []
     last = 0
@@ -347,9 +331,8 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Words of UAX #29, those of Thai, Lao, Khmer and Burmese in pairs of neighbouring syllable parts.
-
-    A part is a letter with the signs above and below it. No dictionary finds words, as those of ICU and Lucene do.
+    """Return the words of a text by UAX #29, but Thai, Lao, Khmer and Burmese as overlapping pairs of signed
+    letters.
     """
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
@@ -371,49 +354,48 @@ _installed_version = cache(metadata.version)  # which takes a millisecond
 
 @dataclass(frozen=True)
 class Analyzer:
-    """A named way to turn a text into terms; the fields are its steps, in the order they are taken.
-
-    lower_text: lowercase the whole text first, as Python's str.lower does it.
-    tokenizer: how the text is cut into words (see `weir.systems.lexical.analyzer`).
-    possessive: drop a final 's, typewriter, typographic or fullwidth apostrophe.
-    lower_words: lowercase each word code point by code point, as Java's Character.toLowerCase.
-    stopwords: name of the list of words that are dropped (see `stopword_list`), or None.
-    stemmer: "lucene-porter", a Snowball language, or None.
-    reproduces: the tool, and the class in it, whose terms these are.
-    cut: a function that cuts the text in the place of the tokenizer, and cut_version what stands for it in keys.
-    dropped: words that are dropped beside those of the list.
-    """
+    """A named way to turn a text into terms; steps run in the order of the fields."""
 
     name: str
     reproduces: str
+    """The tool and class that makes the same terms."""
     tokenizer: str
+    """One of TOKENIZERS."""
     lower_text: bool = False
+    """Lowercase the whole text first, like str.lower."""
     possessive: bool = False
+    """Drop a final 's with a typewriter, typographic or full-width apostrophe."""
     lower_words: bool = False
+    """Lowercase each code point alone, like Java's Character.toLowerCase."""
     stopwords: str | None = None
+    """Name of a list of dropped words, see `stopword_list`."""
     stemmer: str | None = None
+    """"lucene-porter", a Snowball language, or None."""
     cut: Callable[[str], list[str]] | None = None
+    """Splits the text instead of the tokenizer."""
     cut_version: str = ""
+    """Identifies `cut` in keys."""
     dropped: frozenset[str] = frozenset()
+    """Words dropped besides those of the list."""
 
     @property
     def language(self) -> str:
-        """The language that it is made for, as Snowball calls it; "" for any."""
+        """Snowball name of the language it is for; "" for any."""
         if self.stemmer in (LUCENE_PORTER, "porter") or self.stopwords == "english-33":
             return "english"
         return (self.stemmer or "").removesuffix("_porter")
 
     @property
     def own(self) -> bool:
-        """Whether `add_analyzer` made it."""
+        """True if the user registered it by `add_analyzer`."""
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
-        """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
+        """Return the terms of a text in order, without dropped words, like the compiled kernel."""
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """The words into which a text is cut, in order; raises BadValue for a function that gives no such words."""
+        """Return the words of a text; raises BadValue unless `cut` returns non-empty texts without line ends."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)
@@ -424,14 +406,11 @@ class Analyzer:
         return words
 
     def normalise(self, words: list[str]) -> list[str]:
-        """The term of each word that the tokenizer cut, "" for one that is dropped.
-
-        What a word becomes never depends on its neighbours, so each distinct word need come here only once.
-        """
+        """Return the term of each word, "" for a dropped one, independent of its neighbours."""
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """As `normalise`, of words that stand one a line: no word holds a line end, and one pass takes them all."""
+        """Return the term of each line's word, "" for a dropped one."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -445,11 +424,11 @@ class Analyzer:
         return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can change a term, step by step: contents of tables, versions, the algorithm's number."""
+        """Return everything that can change a term: steps, contents of tables, versions."""
         described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             described["lowercase"] = "str.lower of the whole text"
-        described["tokenizer"] = self.cut_version if self.cut else tokenizer_tables(self.tokenizer)
+        described["tokenizer"] = self.cut_version if self.cut else _tokenizer_tables(self.tokenizer)
         if self.possessive:
             described["possessive"] = "final 's dropped"
         if self.lower_words:
@@ -471,7 +450,7 @@ class Analyzer:
 
 @cache
 def stopword_list(name: str) -> frozenset[str]:
-    """The words of a stopword list kept as data."""
+    """Return the words of a built-in stop word list."""
     return frozenset(_lines(f"stopwords-{name}.txt"))
 
 
@@ -504,7 +483,7 @@ for _analyzer in (
         "lines",
         lower_words=True,
         cut=cjk_bigrams,
-        cut_version=f"pairs of Han, kana and Hangul characters, {tokenizer_tables('uax29')}",
+        cut_version=f"pairs of Han, kana and Hangul characters, {_tokenizer_tables('uax29')}",
     ),
     Analyzer(
         "thai-bigrams",
@@ -512,7 +491,7 @@ for _analyzer in (
         "lines",
         lower_words=True,
         cut=thai_bigrams,
-        cut_version=f"pairs of letters with their signs, {tokenizer_tables('uax29')}",
+        cut_version=f"pairs of letters with their signs, {_tokenizer_tables('uax29')}",
     ),
     *(
         Analyzer(
@@ -530,11 +509,11 @@ for _analyzer in (
 
 @checked
 def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) -> Analyzer:
-    """Register an analyzer of one's own, which bm25(analyzer=NAME) then takes; returns it.
+    """Register a function as an analyzer for bm25(analyzer=NAME) and return it; raises BadValue for a name of
+    Weir's.
 
-    function: the terms of a text in order, none empty or with a line end. version: what stands for the function in
-    keys of results: change it whenever terms change. A name of one's own may be registered again. Raises BadValue for
-    a name of Weir's.
+    function: returns the terms of a text in order, none empty or with a line end.
+    version: identifies the function in stage keys. Change it whenever terms change.
     """
     if not name or not version:
         raise BadValue(
@@ -551,9 +530,9 @@ STOPWORDS_BYTES = 1 << 20
 
 
 def read_stopwords(path: str) -> frozenset[str]:
-    """The words of a file of one's own, lowercased: one a line, or several; what follows | or # is a comment.
+    """Return the lowercased words of a file; | and # begin comments.
 
-    Raises BadValue for a file that is not there, too large, empty or no UTF-8.
+    Raises BadValue for a file that is missing, too large, empty or not UTF-8.
     """
     raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
     if len(raw) > STOPWORDS_BYTES:

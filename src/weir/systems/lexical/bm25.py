@@ -1,4 +1,4 @@
-"""BM25 and BM25F, exactly as the tools whose name a preset bears."""
+"""BM25 and BM25F, which equal the tools that the presets name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, Strings
@@ -21,7 +21,7 @@ from weir.errors import BadValue, UnknownName
 from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.search import Impacts
-from weir.systems.compose import shown, then
+from weir.systems.compose import system_text, then
 from weir.systems.lexical.analyzer import Analyzer, analyzers, read_stopwords
 from weir.systems.lexical.inversion import (
     BATCH_BYTES,
@@ -43,19 +43,22 @@ from weir.systems.lexical.inverted_index import (
     ImpactIndex,
     best_field,
     best_field_scores,
+    candidate_scores,
     load_index_of,
-    pair_scores,
     save_index_of,
     sparse_kernels,
+    term_scores,
     tie_order,
-    top,
+    top_documents,
 )
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import (
+    ANSWERS,
     IN_MEMORY,
     SYSTEMS,
     Context,
     Progress,
+    TermScores,
     always_nested,
     called,
     check_k,
@@ -72,28 +75,27 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 
 @dataclass(frozen=True)
 class BM25Preset:
-    """Everything that moves a BM25 score.
-
-    analyzer: see weir.systems.lexical; stopwords: a file of words that are dropped before stemming, see
-    `read_stopwords`; k1, b: saturation and length normalisation; lengths: "byte" stores document
-    lengths in one byte as Lucene does, "exact" keeps them; fields: the views that are indexed, each with
-    statistics of its own; tie_breaker: None adds the scores of the fields; a number takes the best field
-    and that share of the others (Elasticsearch's best_fields). In all of them the idf is
-    ln(1 + (N - df + 0.5) / (df + 0.5)) and a term adds idf * tf / (tf + k1 * (1 - b + b * length / average)).
-    """
+    """The settings that decide a BM25 score."""
 
     reproduces: str
     analyzer: str = "lucene-english"
+    """A name of `analyzers` in weir.systems.lexical.analyzer."""
     k1: float = 0.9
     b: float = 0.4
     lengths: Lengths = "byte"
+    """"byte" stores document lengths in one byte, as Lucene does; "exact" keeps them."""
     fields: tuple[str, ...] = ("title text",)
+    """Views that are indexed, each with its own statistics."""
     tie_breaker: float | None = None
+    """None adds the scores of the fields; a number takes the best field plus this share of the others
+    (best_fields of Elasticsearch).
+    """
     stopwords: str | None = None
+    """File of words dropped before stemming."""
 
     @property
     def analysis(self) -> Analyzer:
-        """What turns texts into terms; raises UnknownName, BadValue for stop words that cannot be read."""
+        """The analyzer; raises UnknownName, and BadValue for unreadable stop words."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -125,13 +127,13 @@ PRESETS: dict[str, BM25Preset] = {
 
 
 Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | None]
-"""The terms of a field, its postings with impacts, and each document's terms where they are kept."""
+"""Terms of a field, its postings with impacts, and the terms of each document if they are stored."""
 
 
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """The terms of a view of all documents, batch by batch, as `weighed` takes them; the table grows."""
+    """Yield a view's terms, a batch of documents at a time, for `weighed`."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -139,7 +141,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """One index of several fields, whose scores add up."""
+    """Return fields as one index, in which their scores add up."""
     ptr, doc, impact = fields[0][1]
     for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
         ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
@@ -149,9 +151,9 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
 
 
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
-    """(ptr int64[Q + 1], term int32, weight float32): the known terms of each query; weight is the count.
+    """Return each query's known terms with counts: ptr int64[queries + 1], term int32, weight float32.
 
-    With several tables the terms of each are numbered after those of the table before.
+    Later tables' terms are numbered after earlier ones.
     """
     if len(texts) == 1:
         text = texts[0]
@@ -193,35 +195,33 @@ def weighed(
     keep_terms: bool = False,
     weight: float = 1.0,
 ) -> Field:
-    """A field whose documents are given as terms of a table, batch by batch in the order of the corpus.
+    """Return the index of a field from batches (ptr int64[n + 1], term int32) in corpus order, with repeated
+    terms.
 
-    weight: what its score counts, as Lucene's boost multiplies a term's idf.
-
-    A batch is (ptr int64[n + 1], term int32), a term standing as often as it occurs; the table may grow meanwhile.
+    weight: multiplies the idf, like a boost of Lucene.
     """
     collected, lengths = postings.ForwardBuilder(), []
     for ptr, term in batches:
         lengths.append(collected.add(ptr, term, len(table)))
     forward = ForwardIndex(*collected.finish())
     length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
-    idf, norm = term_weights(
+    idf, norm = _term_weights(
         postings.document_frequencies(forward.term, len(table)), length, recipe, order, weight
     )
     impacts = postings.invert(forward.ptr, forward.term, forward.count, order, idf, norm, postings.LUCENE)
     return table.terms(), impacts, forward if keep_terms else None
 
 
-def term_weights(
+def _term_weights(
     df: Int32, length: NDArray[np.integer], recipe: BM25Preset, order: Int32, weight: float
 ) -> tuple[Float32, Float32]:
-    """(idf of each term, inverse norm of each document by internal number), see `postings.invert`."""
     idf = postings.lucene_idf(df, int(np.count_nonzero(length))) * np.float32(weight)
     average, exact = postings.average_length(length), recipe.lengths == "exact"
     norm = postings.lucene_inverse_norms(length, average, recipe.k1, recipe.b, exact)
     return idf, norm[order]
 
 
-def weighed_on_disk(
+def _weighed_on_disk(
     files: GrowingFiles,
     corpus: Corpus,
     recipe: BM25Preset,
@@ -230,7 +230,6 @@ def weighed_on_disk(
     keep_terms: bool,
     context: Context,
 ) -> ImpactIndex:
-    """As `weighed` and `assembled`, in files: for documents whose postings memory does not hold."""
     blocks = Blocks.planned(files, order, expected_pairs(corpus))
     ptr, vocabularies, forward = np.zeros(1, np.int64), list[Strings](), None
     for number, (view, weight) in enumerate(weights):
@@ -243,7 +242,7 @@ def weighed_on_disk(
             files,
             spool.name,
             source,
-            partial(term_weights, length=length, recipe=recipe, order=order, weight=weight),
+            partial(_term_weights, length=length, recipe=recipe, order=order, weight=weight),
             postings.LUCENE,
             context.for_part(2 * number + 1, 2 * len(weights)).progress,
         )
@@ -259,19 +258,15 @@ def weighed_on_disk(
 
 
 FieldNumbers: TypeAlias = tuple[tuple[str, float], ...]
-"""A number for each of some fields, in the order of their names."""
+"""Pairs of a field and its number, sorted by field."""
 FieldSettings: TypeAlias = Mapping[str, float] | Sequence[str] | FieldNumbers
-"""Fields as they may be given: {"title": 3, "text": 1}, or ["title", "text"], which count alike."""
+"""Fields as a user gives them: {"title": 3, "text": 1}, or ["title", "text"] for equal weights."""
 
 LARGEST_WEIGHT = 1e6
 
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
-    """The weight of each field; a field may be a view, such as "title text", which is then searched as one.
-
-    Raises BadValue, naming the system, for what is no FieldSettings, for none, for a field named twice, and for a
-    weight that is not above 0.
-    """
+    """Return each field's weight, sorted by name; raises BadValue for no or repeated fields, or weights not above 0."""
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
         raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")
@@ -280,7 +275,7 @@ def field_weights(system: str, fields: object) -> FieldNumbers:
         if isinstance(fields, Mapping)
         else [(one if isinstance(one, tuple) and len(one) == 2 else (one, 1.0)) for one in fields]
     )
-    weights = field_numbers(system, "fields", pairs, LARGEST_WEIGHT)
+    weights = _field_numbers(system, "fields", pairs, LARGEST_WEIGHT)
     if len(dict(weights)) < len(weights):
         raise BadValue(f"{system}: fields names a field twice")
     if any(weight == 0 for _, weight in weights):
@@ -288,10 +283,9 @@ def field_weights(system: str, fields: object) -> FieldNumbers:
     return weights
 
 
-def field_numbers(
+def _field_numbers(
     system: str, setting: str, pairs: Sequence[tuple[object, object]], most: float
 ) -> FieldNumbers:
-    """A number from 0 to `most` for each field; raises BadValue for another."""
     numbers = []
     for name, number in pairs:
         check_view(name)
@@ -304,17 +298,17 @@ def field_numbers(
 
 
 def names_of(numbers: FieldNumbers) -> tuple[str, ...]:
-    """The fields alone."""
+    """Return the names of the fields, in order, without their numbers."""
     return tuple(name for name, _ in numbers)
 
 
-def existing_fields(weights: FieldNumbers, corpus: Corpus) -> FieldNumbers:
-    """The weights without that of the title where the corpus has no titles, unless nothing else is left."""
+def _existing_fields(weights: FieldNumbers, corpus: Corpus) -> FieldNumbers:
+    """Return the fields without the title if a corpus has no titles, unless it is the only field."""
     return tuple(f for f in weights if f[0] != "title" or corpus.title is not None) or weights
 
 
-def written(numbers: FieldNumbers) -> list[str] | dict[str, float]:
-    """How weights of fields are written: the fields alone where all weigh 1."""
+def weights_as_given(numbers: FieldNumbers) -> list[str] | dict[str, float]:
+    """Return the weights as a user would give them: a list if all are 1."""
     if all(number == 1 for _, number in numbers):
         return list(names_of(numbers))
     return {name: int(number) if number.is_integer() else number for name, number in numbers}
@@ -325,32 +319,40 @@ def written(numbers: FieldNumbers) -> list[str] | dict[str, float]:
 
 
 LARGEST_K1 = 1e6
-"""Scores are computed in single precision, where larger ones leave nothing of a frequency."""
+"""Beyond it the term frequency is lost in single precision."""
 
 
 OVERRIDES = ("k1", "b", "analyzer", "lengths", "stopwords")
-"""Settings of bm25 that stand for those of its preset."""
+"""Settings that override the preset."""
 
 
 @SYSTEMS.register("bm25")
+@named_arguments
 @dataclass(frozen=True)
 class BM25:
-    """BM25 ranking; a preset names the tool it reproduces, settings override the preset.
+    """Rank by BM25; a preset names the tool that is reproduced, and settings override the preset.
 
-    preset: "lucene" (Anserini's flat index, the default), "lucene-multifield", "elastic", "bm25s";
-    k1, b, analyzer, lengths, stopwords: see BM25Preset; None takes the preset's; fields: what is searched, a list of
-    fields or views ("title text" is one field), each with statistics of its own, or what the score of each counts,
-    {"title": 3, "text": 1}: scores are added, or the best taken, as the preset does. Source: Robertson et al. 1994;
-    Lucene BM25Similarity; Kamphuis et al. 2020 on the variants. Raises UnknownName or BadValue.
+    A term adds idf * tf / (tf + k1 * (1 - b + b * length / average)). Its idf is ln(1 + (N - df + 0.5) / (df + 0.5)).
+    Sources: Robertson et al. 1994; BM25Similarity of Lucene; Kamphuis et al. 2020 on the variants. Raises UnknownName
+    or BadValue.
     """
 
     preset: str = "lucene"
+    """"lucene" (Anserini's flat index), "lucene-multifield", "elastic" or "bm25s"."""
     k1: float | None = None
+    """Saturation of the term frequency; None takes the preset's, as for all settings below."""
     b: float | None = None
+    """Length normalisation, from 0 to 1."""
     analyzer: str | None = None
+    """How texts become terms, such as "lucene-english"; docs/analyzers.md lists the names."""
     lengths: Lengths | None = None
+    """"byte" stores document lengths in one byte, as Lucene does; "exact" keeps them."""
     fields: FieldSettings | None = None
+    """A list of fields or views ("title text" is one field), or their weights, {"title": 3, "text": 1}. Each has
+    statistics of its own; their scores are added, or the best is taken, as the preset does.
+    """
     stopwords: str | None = None
+    """File of words dropped before stemming."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str) or self.preset not in PRESETS:
@@ -366,9 +368,9 @@ class BM25:
             value = field_weights("bm25", self.fields)
             usual = tuple((name, 1.0) for name in preset.fields)
             object.__setattr__(self, "fields", None if value == usual else value)
-        check_recipe("bm25", self.recipe)
+        _check_recipe("bm25", self.recipe)
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     @cached_property
@@ -381,19 +383,18 @@ class BM25:
 
     @property
     def weights(self) -> FieldNumbers:
-        """What the score of each field counts."""
+        """(field, weight) of each indexed field, 1.0 by default."""
         if self.fields is None:
             return tuple((name, 1.0) for name in PRESETS[self.preset].fields)
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def __str__(self) -> str:
         own: dict[str, object] = {n: getattr(self, n) for n in OVERRIDES}
-        own["fields"] = None if self.fields is None else written(self.weights)
+        own["fields"] = None if self.fields is None else weights_as_given(self.weights)
         preset: list[object] = [] if self.preset == "lucene" else [self.preset]
         return called("bm25", preset, {n: v for n, v in own.items() if v is not None})
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides its rankings."""
         recipe, weights = self.recipe, dict(self.weights)
         weighted = {} if set(weights.values()) == {1.0} else {"weights": weights}
         return {
@@ -406,22 +407,19 @@ class BM25:
         }
 
     def kernels(self, documents: int) -> tuple[str, ...]:
-        """Those of a sparse index."""
         return sparse_kernels(documents)
 
     def fields_read(self) -> tuple[str, ...]:
-        """The fields that are indexed."""
         return self.recipe.fields
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
-        """Index a corpus, in memory or into the context's folder."""
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
+        """Return the index of a corpus; `keep_terms` also stores each document's terms."""
         recipe = self.recipe
-        fields, order, parts = existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
+        fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
         groups = [fields] if recipe.tie_breaker is None else [(field,) for field in fields]
         if context.folder is not None and not fits_into_memory(corpus):
             with ExitStack() as stack:
@@ -429,7 +427,7 @@ class BM25:
                     about = {"system": self.describe(), "corpus": corpus.fingerprint, "part": number}
                     files = stack.enter_context(work_files(context.folder, number, about))
                     part = context.for_part(number, len(groups))
-                    parts.append(weighed_on_disk(files, corpus, recipe, group, order, keep_terms, part))
+                    parts.append(_weighed_on_disk(files, corpus, recipe, group, order, keep_terms, part))
                 save_index_of(self, corpus, recipe.fields, context.folder, tuple(parts))
             return self.open(corpus, context)
         if context.folder is None:
@@ -447,13 +445,12 @@ class BM25:
         return self.open(corpus, context)
 
     def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
-        """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
         return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context), self.recipe.fields))
 
 
 @dataclass(frozen=True, eq=False)
 class BM25Searcher:
-    """An index of a corpus, ready to answer."""
+    """A BM25 or BM25F index that is ready to search."""
 
     system: BM25 | BM25F
     corpus: Corpus
@@ -461,45 +458,53 @@ class BM25Searcher:
 
     @cached_property
     def name(self) -> str:
-        """The name of its runs."""
+        """The system's name, which its runs have."""
         return str(self.system)
 
     @cached_property
     def tables(self) -> tuple[tuple[TermTable, ...], ...]:
-        """The vocabularies of each part's fields, ready to look words up."""
+        """The vocabulary of each field, for each part."""
         words = self.system.recipe.analysis
         return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query; none for a query without a known term.
-
-        Raises BadValue for k below 1.
-        """
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        """Return the k best documents of each query; only documents with a known term are returned."""
         check_k(k)
         terms = [query_terms(tables, queries.text) for tables in self.tables]
         k = min(k, max(len(self.corpus), 1))
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:
-            hits = top(self.parts[0], *terms[0], k)
+            hits = top_documents(self.parts[0], *terms[0], k)
         else:
             hits = best_field(self.parts, terms, share, k)
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, self.name)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
+        """Return each candidate's score, 0 without a query term."""
         terms = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:
-            return pair_scores(self.parts[0], terms[0], candidates)
+            return candidate_scores(self.parts[0], terms[0], candidates)
         return best_field_scores(self.parts, terms, share, candidates)
+
+    def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
+        """Return what each term of a query adds in each field to its candidates."""
+        names = names_of(_existing_fields(self.system.weights, self.corpus))
+        apart = iter(names if 1 < len(names) == sum(map(len, self.tables)) else ())
+        return [
+            one
+            for part, tables in zip(self.parts, self.tables, strict=True)
+            for one in term_scores(
+                part, query_terms(tables, queries.text), candidates, [*islice(apart, len(tables))]
+            )
+        ]
 
     nested = always_nested
     costs = only_time
 
 
-def check_recipe(system: str, recipe: BM25Preset) -> None:
-    """Raise BadValue, naming the system, for settings out of range; UnknownName for an analyzer that is none."""
+def _check_recipe(system: str, recipe: BM25Preset) -> None:
     _ = recipe.analysis  # raises
     if not (isinstance(recipe.k1, float) and 0 <= recipe.k1 <= LARGEST_K1):
         raise BadValue(f"{system}: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
@@ -519,37 +524,42 @@ DEFAULT = BM25Preset("")
 
 
 @SYSTEMS.register(NAME)
+@named_arguments
 @dataclass(frozen=True)
 class BM25F:
-    """BM25 over fields: occurrences are normalised by the length of their field, weighted, added up, and saturate once.
+    """Rank by BM25F: frequencies are normalised by field length, weighted and summed, then saturate once.
 
-    fields: the weight of each field, {"title": 3, "text": 1}, or a list of fields that weigh 1; k1: saturation; b: how
-    much the length of a field counts, a number for all or {"title": 0.3, "text": 0.75}; analyzer, lengths, stopwords:
-    as bm25's. A term adds idf * w / (k1 + w), where w sums weight * tf / (1 - b + b * length / average) over the
-    fields, average is over the documents that have the field, and idf counts documents that hold the term in any of
-    them. Source: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
+    A term adds idf * w / (k1 + w), in which w sums weight * tf / (1 - b + b * length / average) over fields. The
+    average is over documents that have the field; idf counts documents with the term in any.
+    Sources: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
     """
 
     fields: FieldSettings = ("text", "title")
+    """Weights, {"title": 3, "text": 1}, or a list of fields of weight 1."""
     k1: float = DEFAULT.k1
+    """Saturation of the weighted frequency."""
     b: float | Mapping[str, float] | FieldNumbers = DEFAULT.b
+    """Length normalisation: a number for all fields, or {"title": 0.3, "text": 0.75}."""
     analyzer: str = DEFAULT.analyzer
+    """How texts become terms, such as "lucene-english"; docs/analyzers.md lists the names."""
     lengths: Lengths = DEFAULT.lengths
+    """"byte" stores document lengths in one byte, as Lucene does; "exact" keeps them."""
     stopwords: str | None = None
+    """File of words dropped before stemming."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", field_weights(NAME, self.fields))
         if type(self.k1) is int:
             object.__setattr__(self, "k1", float(self.k1))
         object.__setattr__(self, "b", _by_field(self.b, names_of(self.weights)))
-        check_recipe(NAME, self.recipe)
+        _check_recipe(NAME, self.recipe)
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     @property
     def recipe(self) -> BM25Preset:
-        """Its settings but for b, which fields may have each of their own."""
+        """The settings apart from b, which may differ between fields."""
         names = names_of(self.weights)
         return BM25Preset(
             "", self.analyzer, self.k1, DEFAULT.b, self.lengths, names, stopwords=self.stopwords
@@ -557,22 +567,21 @@ class BM25F:
 
     @property
     def weights(self) -> FieldNumbers:
-        """The weight of each field."""
+        """(field, weight) of each indexed field, 1.0 by default."""
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def b_of(self, field: str) -> float:
-        """How much the length of a field counts."""
+        """Return the length normalisation of a field."""
         return self.b if isinstance(self.b, float) else dict(self.b)[field]
 
     def __str__(self) -> str:
         b = self.b if isinstance(self.b, float) else dict(self.b)
         own = {name: b if name == "b" else getattr(self, name) for name in OVERRIDES}
         own = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
-        fields = written(self.weights)
+        fields = weights_as_given(self.weights)
         return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | own)
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides its rankings."""
         return {
             "system": str(self),
             "fields": {name: {"weight": weight, "b": self.b_of(name)} for name, weight in self.weights},
@@ -584,17 +593,14 @@ class BM25F:
         }
 
     def kernels(self, documents: int) -> tuple[str, ...]:
-        """Those of a sparse index."""
         return sparse_kernels(documents)
 
     def fields_read(self) -> tuple[str, ...]:
-        """The fields that are indexed."""
         return names_of(self.weights)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
-        """Index a corpus, in memory or into the context's folder."""
-        weights, order = existing_fields(self.weights, corpus), tie_order(corpus)
+        weights, order = _existing_fields(self.weights, corpus), tie_order(corpus)
         if context.folder is not None and not fits_into_memory(corpus):
             about = {"system": self.describe(), "corpus": corpus.fingerprint}
             with work_files(context.folder, 0, about) as files:
@@ -622,7 +628,6 @@ class BM25F:
         return self.open(corpus, context)
 
     def _norms(self, lengths: Sequence[NDArray[np.integer]], weights: FieldNumbers) -> list[Float32]:
-        """The inverse norm of each document in each field, by corpus number."""
         exact = self.lengths == "exact"
         return [
             postings.lucene_inverse_norms(own, postings.average_length(own), self.k1, self.b_of(name), exact)
@@ -630,7 +635,6 @@ class BM25F:
         ]
 
     def _shares(self, fields: list[Pairs], weights: FieldNumbers, norms: list[Float32], terms: int) -> Pairs:
-        """What each term of each document counts, over all fields; norms: of the documents that the fields hold."""
         shares = []
         for (ptr, term, count), (_, weight), norm in zip(fields, weights, norms, strict=True):
             share = weight * count.astype(np.float64)
@@ -642,7 +646,6 @@ class BM25F:
     def _index_on_disk(
         self, files: GrowingFiles, corpus: Corpus, weights: FieldNumbers, order: Int32, context: Context
     ) -> ImpactIndex:
-        """The index, made in files: for documents whose postings memory does not hold."""
         blocks, parts = Blocks.planned(files, order, expected_pairs(corpus)), len(weights) + 1
         spools = [
             Spool(files, f"field{number}", blocks, "all", count_type(corpus, name))
@@ -657,13 +660,16 @@ class BM25F:
             own = spool.frequencies()
             frequencies[: len(own)] += own
 
-        def pairs(block: int) -> Pairs:
+        def term_pairs(block: int) -> Pairs:
             docs = blocks.documents(block)
             own = [norm[docs] for norm in norms]
             return self._shares([spool.block(block) for spool in spools], weights, own, len(table))
 
         source = BlockSource(
-            blocks, frequencies, pairs, lambda block: [name for s in spools for name in s.block_files(block)]
+            blocks,
+            frequencies,
+            term_pairs,
+            lambda block: [name for s in spools for name in s.block_files(block)],
         )
         progress = context.for_part(len(weights), parts).progress
         ptr = merged(
@@ -672,12 +678,10 @@ class BM25F:
         return index_in_files(files, ptr, (table.terms(),), order)
 
     def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
-        """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
         return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context), self.fields_read()))
 
 
 def _field_weights(df: Int32, lengths: Sequence[NDArray[np.integer]]) -> tuple[Float32, Float32]:
-    """(idf of each term, norms, which are part of the shares already)."""
     filled = np.zeros(len(lengths[0]), np.bool_)
     for length in lengths:
         filled |= length > 0
@@ -685,15 +689,15 @@ def _field_weights(df: Int32, lengths: Sequence[NDArray[np.integer]]) -> tuple[F
 
 
 def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
-    """b, or the b of each field where they differ; raises BadValue for what gives no b, or none to a field."""
+    """Return b, or a b per field if they differ; raises BadValue unless every field has one."""
     if isinstance(b, (int, float)) and not isinstance(b, bool):
-        ((_, number),) = field_numbers(NAME, "b", [("every field", b)], 1)
+        ((_, number),) = _field_numbers(NAME, "b", [("every field", b)], 1)
         return number
     if not isinstance(b, (Mapping, tuple)):
         raise BadValue(
             f'{NAME}: b is {b!r}; expected a number from 0 to 1, or such as {{"title": 0.3, "text": 0.75}}'
         )
-    numbers = field_numbers(NAME, "b", list(b.items()) if isinstance(b, Mapping) else list(b), 1)
+    numbers = _field_numbers(NAME, "b", list(b.items()) if isinstance(b, Mapping) else list(b), 1)
     if names_of(numbers) != fields:
         raise BadValue(
             f"{NAME}: b names {', '.join(names_of(numbers))}; expected each field: {', '.join(fields)}"

@@ -1,12 +1,12 @@
-"""Indexes that memory does not hold: sorted blocks of postings on disk, merged once into the layout that is mapped.
+"""Indexes larger than memory: sorted blocks of postings on disk, merged once into the mapped layout.
 
-    documents   texts to (term, count) pairs, in the order of the corpus; each pair goes to the block of its document
-    blocks      a block, which fits into memory, is inverted; its lists are cut by groups of terms
-    groups      the lists of a group of terms, which fits into memory, are put together, and impacts computed
+    documents   texts to (term, count) pairs in corpus order; each pair goes to its document's block
+    blocks      each block fits into memory; it is inverted and its lists are split by groups of terms
+    groups      each group of terms fits into memory; its lists are joined and impacts computed
 
-Internal document numbers follow the order of ties, not that of the corpus, therefore the blocks. A block is removed
-when it is inverted, a group's lists when they are merged, so that the disk holds the postings about once. A killed
-process goes on after its last commit; what it writes depends neither on that nor on the memory that it had.
+Blocks exist because internal document numbers follow the order of ties, not of the corpus. Merged files are
+removed, so the disk holds the postings about once. A killed process resumes at its last commit; neither that
+nor the available memory changes the result.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from weir.systems.protocol import Progress
 T = TypeVar("T", bound=np.generic)
 
 BATCH_BYTES = 1 << 21
-"""Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
+"""Bytes of text analysed at once, to fit into the processor's cache."""
 
 PAIR_BYTES = 16
-"""Memory of a pair (term, document) while a block is inverted or a group merged."""
+"""Memory per (term, document) pair while inverting or merging."""
 BYTES_OF_TEXT_PER_PAIR = 5
-"""Fewer than a word and the space behind it take, so that a block holds at most what is planned."""
+"""Less than the mean length of a word with its space, so that blocks stay within the plan."""
 INDEX_BYTES_PER_BYTE_OF_TEXT = 3
-"""Memory of indexing in memory: the documents' terms, their postings and bounds, about 17 bytes for a word."""
+"""Memory for terms, postings and bounds when indexing in memory, about 17 bytes per word."""
 BUDGET_SHARE = 3
-"""A block takes one third of the memory; the rest is for what is kept of each document and each term."""
+"""A block takes one third of the memory; document and term data take the rest."""
 COMMIT_SECONDS = 30.0
-"""Seconds of work that a killed process loses at most, besides a block or a group."""
+"""Most seconds of work that a killed process loses, besides a block or group."""
 HEADER_BYTES = 128
-"""Size of the header of a .npy file of up to three dimensions."""
+"""Header of a .npy file of up to three dimensions."""
 
 # ----------
 # Files that grow.
@@ -64,11 +64,9 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Files of one folder that only grow, and a record of their sizes at the last commit.
+    """Append-only files of a folder, which reopening truncates to their sizes at the last commit.
 
-    Opened again after a kill, each file has the size that it had then.
-
-    about: what is made; files of anything else are removed. facts: whatever the last commit recorded.
+    about: identifies the content; files with other content are removed.
     """
 
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
@@ -87,7 +85,6 @@ class GrowingFiles:
                     path.unlink()
 
     def _recorded(self) -> dict[str, int]:
-        """The sizes of the last commit; {} where there is none, of something else, or a file is too short."""
         try:
             state = read_json(self.folder / STATE)
             sizes: dict[str, int] = state["sizes"]
@@ -100,19 +97,19 @@ class GrowingFiles:
         return sizes
 
     def append(self, name: str, values: NDArray[Any]) -> None:
-        """Add the bytes of an array to a file, which is made where it is not there."""
+        """Append the bytes of an array to a file."""
         if name not in self._files:
             self._files[name] = (self.folder / name).open("ab", buffering=1 << 20)
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """As `append`, to a file that `mapped` will make a .npy file."""
+        """Append to a file that `mapped` will make a .npy file."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record what has been written, and facts; then remove the files that are not needed any more."""
+        """Record all written data and facts durably, then remove files that are no longer needed."""
         finished = tuple(done_with)
         for name in finished:
             if name in self._files:
@@ -127,8 +124,8 @@ class GrowingFiles:
         for name in finished:
             (self.folder / name).unlink(missing_ok=True)
 
-    def column(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
-        """What a file holds, read into memory or mapped; empty where there is none."""
+    def content(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
+        """Return a file's content, read or mapped; empty if there is no file."""
         if name in self._files:
             self._files[name].flush()
         path = self.folder / name
@@ -137,7 +134,7 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """What `append_to_array` wrote as a .npy file, mapped; of one dimension where no shape is given."""
+        """Return a file of `append_to_array` as a memory-mapped array, by default with one dimension."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -157,20 +154,20 @@ class GrowingFiles:
         return array
 
     def close(self) -> None:
-        """Close all files; what was not committed is cut off by whoever opens the folder next."""
+        """Close all files; the next opening drops uncommitted data."""
         for file in self._files.values():
             file.close()
         self._files.clear()
 
 
 def text_bytes(corpus: Corpus) -> int:
-    """Bytes of all texts and titles."""
+    """Return the bytes of all texts and titles."""
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
     return sum(int(column.lengths().sum()) for column in columns)
 
 
 def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
-    """A type that holds how often a word stands in any document: a word takes two bytes with what is behind it."""
+    """Return an integer type that holds any term count of a document."""
     if not set(view.split()) <= {"title", "text"}:
         return np.int32
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
@@ -179,12 +176,12 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 
 def fits_into_memory(corpus: Corpus) -> bool:
-    """Whether an index of a corpus is sure to be made within the memory that there is, see `settings.memory_budget`."""
+    """Return whether an index surely fits into `settings.memory_budget`."""
     return _index_bytes(corpus) <= memory_budget().bytes
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue where an index of a corpus that is not written to a folder may need more memory than there is."""
+    """Raise BadValue if an index in memory may need more than there is."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -193,13 +190,13 @@ def _index_bytes(corpus: Corpus) -> int:
 
 
 def expected_pairs(corpus: Corpus) -> int:
-    """At most how many pairs (term, document) a corpus is expected to have."""
+    """Return an upper bound for the (term, document) pairs of a corpus."""
     return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
 
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """The files from which a part of the index `folder` is made, beside it; `save_index` removes them."""
+    """Yield the files from which a part of the index `folder` is made."""
     files = GrowingFiles(work_folder(folder, str(part)), about)
     try:
         with storing(files.folder):
@@ -212,22 +209,20 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 # Documents: their terms, by blocks of internal numbers.
 
 Pairs: TypeAlias = tuple[Int64, Int32, Float32]
-"""(ptr int64[n + 1], term int32, value): the terms of documents by ascending corpus number, with counts or weights."""
+"""(ptr int64[n + 1], term int32, value): terms of documents in corpus order, with counts or weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """How documents are cut: internal numbers 0 to width - 1 are the first block.
-
-    order: int32[N], the corpus number of each internal number.
-    """
+    """The documents split into blocks of `width` successive internal numbers, inverted one at a time."""
 
     order: Int32
+    """int32[documents]: corpus number of each internal number."""
     width: int
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Blocks that the memory holds, of so many pairs in all; those with which the work began, where it did."""
+        """Return blocks that fit into memory, or the blocks of an interrupted run."""
         if "width" not in files.facts:
             width = len(order) * (memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
             files.commit({"width": min(max(1, width), max(1, len(order)))})
@@ -237,11 +232,11 @@ class Blocks:
         return (len(self.order) + self.width - 1) // self.width
 
     def documents(self, number: int) -> Int32:
-        """The corpus numbers of a block, ascending."""
+        """Return the corpus numbers of the documents in a block, ascending."""
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
     def of_each(self) -> Int32:
-        """The block of each document of the corpus."""
+        """Return the block of each document in corpus order, int32."""
         block = np.empty(len(self.order), np.int32)
         block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
         return block
@@ -249,40 +244,39 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Spool:
-    """The (term, count) pairs of one field, in files whose names begin with `name`.
-
-    vocabulary: what the names of the files of its terms begin with; fields whose terms are numbered together share it.
-    count: the type of a count, see `count_type`.
-    """
+    """The terms of each document with their counts in a field, written to files before inversion."""
 
     files: GrowingFiles
     name: str
+    """Prefix of its files."""
     blocks: Blocks
     vocabulary: str
+    """Prefix of its vocabulary's files, which fields with a common vocabulary share."""
     count: type[np.uint16] | type[np.int32]
+    """Type of a count, see `count_type`."""
 
     @property
     def lengths(self) -> Int32:
-        """How many tokens each document has, int32[N]."""
-        return self.files.column(f"{self.name}.length", np.int32)
+        """Number of tokens of each document, int32[documents]."""
+        return self.files.content(f"{self.name}.length", np.int32)
 
     @property
     def terms(self) -> Strings:
-        """The vocabulary so far."""
-        ends = self.files.column(f"{self.vocabulary}.term-ends", np.int64)
+        """All terms read so far; a term's number is its position."""
+        ends = self.files.content(f"{self.vocabulary}.term-ends", np.int64)
         return Strings(
-            self.files.column(f"{self.vocabulary}.term-bytes", np.uint8),
+            self.files.content(f"{self.vocabulary}.term-bytes", np.uint8),
             np.concatenate([np.zeros(1, np.int64), ends]),
         )
 
     def frequencies(self) -> Int32:
-        """How many documents have each term."""
-        return self.files.column(f"{self.name}.df.{self.files.facts.get(self.name)}", np.int32)
+        """Return the document frequency of each term."""
+        return self.files.content(f"{self.name}.df.{self.files.facts.get(self.name)}", np.int32)
 
     def fill(
         self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
     ) -> None:
-        """Analyse all documents that no process has yet; keep_terms also writes a forward index, in corpus order."""
+        """Write the terms of the documents after the last commit; `keep_terms` also writes a forward index."""
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
         written = len(table)  # terms that are on the disk
@@ -309,7 +303,6 @@ class Spool:
                 progress(stop, len(corpus))
 
     def _scatter(self, block: Int32, ptr: Int64, term: Int32, count: Int32) -> None:
-        """Write the pairs of some documents to the files of their blocks."""
         ends, term, count = postings.by_block(ptr, term, count, block, len(self.blocks))
         for b, (start, stop) in enumerate(pairwise(ends.tolist())):
             if stop > start:
@@ -317,7 +310,6 @@ class Spool:
                 self.files.append(f"{self.name}.{b}.count", count[start:stop].astype(self.count))
 
     def _commit(self, table: TermTable, written: int, df: Int32, documents: int) -> int:
-        """Record everything up to a document; how many terms are on the disk now."""
         terms = table.terms()
         self.files.append(
             f"{self.vocabulary}.term-bytes", terms.data[int(terms.ptr[written]) : int(terms.ptr[-1])]
@@ -330,24 +322,24 @@ class Spool:
         return len(terms)
 
     def block(self, number: int) -> Pairs:
-        """The pairs of a block's documents, by ascending corpus number: (ptr, term, count)."""
-        pairs = self.files.column(f"{self.name}.pairs", np.int32)[self.blocks.documents(number)]
+        """Return the (term, count) pairs of a block's documents, in corpus order."""
+        pairs = self.files.content(f"{self.name}.pairs", np.int32)[self.blocks.documents(number)]
         return (
             offsets(pairs),
-            self.files.column(f"{self.name}.{number}.term", np.int32),
-            self.files.column(f"{self.name}.{number}.count", self.count).astype(np.float32),
+            self.files.content(f"{self.name}.{number}.term", np.int32),
+            self.files.content(f"{self.name}.{number}.count", self.count).astype(np.float32),
         )
 
     def block_files(self, number: int) -> list[str]:
-        """The files of a block's pairs."""
+        """Return the names of the two files that hold a block's pairs."""
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """The forward index that `fill` wrote, in corpus order, mapped: (ptr, term, count)."""
-        ptr = offsets(self.files.column(f"{self.name}.pairs", np.int32))
+        """Return the mapped forward index that `fill` wrote: (ptr, term, count) in corpus order."""
+        ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
-            counts = self.files.column("forward-count", np.int32, in_memory=False)
+            counts = self.files.content("forward-count", np.int32, in_memory=False)
             for start in range(0, len(counts), BATCH_BYTES):
                 self.files.append_to_array(
                     "forward-count.npy", counts[start : start + BATCH_BYTES].astype(dtype)
@@ -365,21 +357,20 @@ class Spool:
 
 
 Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
-"""From how many documents have each term to (weight of each term, norm of each document by internal number)."""
+"""Maps document frequencies to (weight of each term, norm of each document by internal number)."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """Where the pairs of each block come from, and what is not needed once a block is inverted.
-
-    frequencies: int32[V], the documents that have each term, or an upper bound; value: the type of what a pair holds.
-    """
+    """Returns the (term, value) pairs of each block of documents, and temporary files to remove once it is inverted."""
 
     blocks: Blocks
     frequencies: Int32
+    """int32[terms]: documents with each term, or an upper bound."""
     pairs: Callable[[int], Pairs]
     files: Callable[[int], list[str]]
     value: type[np.uint16] | type[np.int32] | type[np.float32] = np.float32
+    """Type of a pair's value."""
 
 
 def merged(
@@ -390,9 +381,10 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks and merge them behind what doc.npy and impact.npy hold: ptr int64[V + 1].
+    """Invert all blocks, append postings to doc.npy and impact.npy, and return their offsets, int64[terms +
+    1].
 
-    The postings of term t are ptr[t]:ptr[t + 1] behind those before. name: what the names of its files begin with.
+    name: prefix of its files. Offsets count from earlier postings.
     """
     blocks, terms = source.blocks, len(source.frequencies)
     room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)
@@ -410,14 +402,14 @@ def merged(
         done_with = source.files(block)
         files.commit({f"{name}-blocks": block + 1, f"{name}-cuts": cuts}, done_with)
         report(block + 1)
-    counts = files.column(f"{name}.counts", np.int32, in_memory=False).reshape(len(blocks), terms)
+    counts = files.content(f"{name}.counts", np.int32, in_memory=False).reshape(len(blocks), terms)
     df = counts.sum(axis=0, dtype=np.int64).astype(np.int32)
     ptr = offsets(df)
     weight, norm = weights(df)
     for group in range(int(files.facts.get(f"{name}-groups", 0)), groups):
         first, last = cuts[group], cuts[group + 1]
         runs = [f"{name}.run{group}.doc", f"{name}.run{group}.value"]
-        doc, value = files.column(runs[0], np.int32), files.column(runs[1], source.value)
+        doc, value = files.content(runs[0], np.int32), files.content(runs[1], source.value)
         out = np.empty(len(doc), np.int32), np.empty(len(doc), np.float32)
         cursor, at = ptr[first:last] - ptr[first], 0
         for block in range(len(blocks)):
@@ -432,7 +424,6 @@ def merged(
 
 
 def _cuts(ends: Int64, room: int) -> list[int]:
-    """Where groups of terms begin and end, each of about `room` postings or of one term."""
     cuts = [0]
     while cuts[-1] < len(ends):
         before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
@@ -441,7 +432,6 @@ def _cuts(ends: Int64, room: int) -> list[int]:
 
 
 def _invert_block(files: GrowingFiles, name: str, source: BlockSource, block: int, cuts: list[int]) -> None:
-    """Write the lists of a block, group by group, and how long each is."""
     blocks, terms = source.blocks, len(source.frequencies)
     first = block * blocks.width
     own = blocks.order[first : first + blocks.width]
@@ -465,7 +455,7 @@ def index_in_files(
     forward: ForwardIndex | None = None,
     learned: bool = False,
 ) -> ImpactIndex:
-    """The index of postings that `merged` wrote, with its bounds; learned: also those of learned weights."""
+    """Return the index of postings that `merged` wrote; with `learned`, including bounds of learned weights."""
     doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
     own = ptr, doc, impact, len(order)
 

@@ -1,10 +1,10 @@
-"""The impact index of every sparse system."""
+"""The impact index that every sparse system uses."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.order import best_of
 from weir.core.run import Run
-from weir.core.strings import Float32, Float64, Int32, Int64, Strings, in_range, is_permutation, valid_offsets
+from weir.core.strings import (
+    Float32,
+    Float64,
+    Ids,
+    Int32,
+    Int64,
+    Strings,
+    in_range,
+    is_permutation,
+    offsets,
+    valid_offsets,
+)
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import Checksum, open_folder, read_array, seal_folder
@@ -23,6 +34,7 @@ from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, RANKS, Bloc
 from weir.kernels.inverted.byte_bounds import ByteBounds, column_shape, frequent_terms
 from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
+from weir.systems.protocol import TermScores
 
 # ----------
 # Validate arrays before unchecked loops. Compiled loops test no bounds. Once arrays pass these checks, every position
@@ -31,7 +43,7 @@ from weir.settings import settings
 
 
 PIECE_ENTRIES = 1 << 20
-"""Entries looked at together: what lies between stays in the cache."""
+"""Entries checked together, to fit into the processor's cache."""
 
 
 def _flaw(
@@ -45,7 +57,7 @@ def _flaw(
     vocabularies: tuple[Strings, ...],
     forward: ForwardIndex | None,
 ) -> str:
-    """The first array that a search must not be given, "" where all are sound; see kernels/inverted/search.py."""
+    """Return the first array that is unsafe to search, "" for none; see kernels/inverted/search.py."""
     if not valid_offsets(ptr, len(doc)):
         return "ptr"
     if not _ascends(ptr, doc, documents):
@@ -91,7 +103,6 @@ def _flaw(
 
 
 def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
-    """Whether every list holds documents below n_docs, each greater than the one before."""
     for start in range(0, len(doc), PIECE_ENTRIES):
         some = doc[start : start + PIECE_ENTRIES + 1]
         if int(some.min()) < 0 or int(some.max()) >= n_docs:
@@ -105,7 +116,6 @@ def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
 def _offsets(
     offset: Int32, rows: Int64, shift: NDArray[np.uint8], base: Int64, ptr: Int64, doc: Int32
 ) -> bool:
-    """Whether each range of documents begins in its list where `offset` says."""
     for start in range(0, len(offset), PIECE_ENTRIES):
         entry = np.arange(start, min(start + PIECE_ENTRIES, len(offset)))
         row = np.searchsorted(base, entry, side="right") - 1
@@ -122,7 +132,6 @@ def _offsets(
 
 
 def _weights(values: NDArray[Any]) -> bool:
-    """Whether all numbers are finite and none is negative."""
     return values.size == 0 or bool(values.min() >= 0 and values.max() < np.inf)
 
 
@@ -133,19 +142,19 @@ def _weights(values: NDArray[Any]) -> bool:
 FORMAT = 2
 RECORD = "index.json"
 BLOCK_ANSWERS = 1 << 24
-"""Answers held at once while searching, in places (queries x k)."""
+"""Results held at once while searching (queries x k)."""
 
 BLOCK_SCORES = 1 << 23
 """Scores of several fields held at once, in (query, document) pairs."""
 
 
 QueryTerms = tuple[Int64, Int32, Float32]
-"""Queries as terms: ptr int64[Q + 1], term int32, weight float32, see query_terms."""
+"""Queries as terms: ptr int64[queries + 1], term int32, weight float32, see query_terms."""
 
 
 @dataclass(frozen=True, eq=False)
 class ForwardIndex:
-    """The terms of each document: pairs (term, count) of document d stand at ptr[d]:ptr[d + 1]."""
+    """The terms of each document: document d has pairs at ptr[d]:ptr[d + 1]."""
 
     ptr: Int64
     term: Int32
@@ -154,22 +163,20 @@ class ForwardIndex:
 
 @dataclass(frozen=True, eq=False)
 class ImpactIndex:
-    """Postings with impacts over internal document numbers, which follow the order of ties.
-
-    impacts: the postings; vocabularies: for each field, the terms whose numbers follow those of the
-    field before; order: int32[N], the corpus number of each internal number; forward: the documents'
-    terms, for systems that expand queries, or None.
-    """
+    """Postings with impacts over internal document numbers, which follow the order of ties."""
 
     impacts: Impacts
     vocabularies: tuple[Strings, ...]
+    """Terms of each field, numbered after the terms of the field before."""
     order: Int32
+    """int32[documents]: corpus number of each internal number."""
     forward: ForwardIndex | None = None
+    """The terms of each document, for query expansion, or None."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments:
-    """Answers to many queries: ptr int64[Q + 1], doc int32[n] corpus numbers, score float64[n], in order."""
+    """Ranked results: ptr int64[queries + 1], doc int32[n] corpus numbers, score float64[n]."""
 
     ptr: Int64
     doc: Int32
@@ -177,26 +184,23 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """The corpus number of each internal number: int32[N]."""
+    """Return the corpus number of each internal number, int32[documents]."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
 
 
 def sparse_kernels(documents: int) -> tuple[str, ...]:
-    """The kinds of kernels that build and search an index of so many documents, see `weir.systems.warm.GROUPS`.
-
-    Those of indexes on disk are compiled for large collections alone; a small one hardly exceeds memory.
-    """
+    """Return the names of the kernel groups that a search of that many documents calls, to load them early."""
     if documents > EXHAUSTIVE_DOCUMENTS:
         return "sparse index", "sparse index on disk", "sparse search of many"
     return "sparse index", "sparse search"
 
 
-def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
-    """The k best documents of each query.
+def top_documents(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
+    """Return the k best documents of each query.
 
-    query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
+    query: int64[queries + 1], offsets of each query's terms.
     """
     count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
     if count <= block:
@@ -220,20 +224,19 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
             np.array([0, n], np.int64), index.order[doc[0, :n]], score[0, :n].astype(np.float64)
         )
     filled = np.arange(k) < counts[:, None]
-    ptr = np.zeros(len(counts) + 1, np.int64)
-    counts.cumsum(out=ptr[1:])
+    ptr = offsets(counts)
     return TopDocuments(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
 
 
 def work_folder(at: Path, part: str) -> Path:
-    """The folder in which a part of the index `at` is made, where memory does not hold it."""
+    """Return the folder in which a part of an index larger than memory is made."""
     return at.with_name(f".{at.name}.blocks-{part}")
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
-    """Write indexes into the folder `at`, which appears when it is complete; what they were made of is removed.
+    """Write indexes atomically into the folder `at`, and remove their work folders.
 
-    facts: whatever the caller wants to find again, `documents` among them. Raises StoreError where the disk refuses.
+    facts: further content of the record, with `documents`. Raises StoreError.
     """
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
@@ -260,7 +263,6 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
 
 
 def _save_array(path: Path, array: NDArray[np.generic]) -> None:
-    """Write an array; one that is a mapped .npy file of the same disk gets a second name there."""
     source = Path(str(array.filename)) if isinstance(array, np.memmap) else Path()
     if source.suffix == ".npy":
         try:
@@ -274,16 +276,15 @@ def _save_array(path: Path, array: NDArray[np.generic]) -> None:
 def save_index_of(
     system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
 ) -> None:
-    """Write the indexes that a system made of some fields of a corpus, as `save_index`."""
+    """Write a system's indexes of fields of a corpus, as `save_index`."""
     facts = {"system": str(system), "corpus": corpus.fingerprint_with(fields), "documents": len(corpus)}
     save_index(indexes, at, facts)
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Open indexes written by `save_index`, memory-mapped, with the facts written beside them.
+    """Return the indexes of `save_index`, memory-mapped, and their facts, all verified for safe search.
 
-    Every file is compared with its checksum, and what a search takes for granted of its arrays is looked at. Raises
-    StoreError where the folder is damaged or of another format.
+    Raises StoreError for a damaged folder or another format.
     """
     try:
         facts = open_folder(at, RECORD)
@@ -298,10 +299,7 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
 
 
 def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[ImpactIndex, ...]:
-    """Open indexes of some fields of a corpus.
-
-    Raises StoreError as `load_index`, and BadValue for those of another corpus.
-    """
+    """Return the indexes of fields of a corpus; raises StoreError, and BadValue for another corpus."""
     parts, facts = load_index(at)
     if facts.get("corpus") != corpus.fingerprint_with(fields) or facts.get("documents") != len(corpus):
         raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
@@ -334,7 +332,6 @@ KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
 def _open_index(
     at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum]
 ) -> ImpactIndex:
-    """One index of a folder; raises StoreError for arrays that would lead a search out of them."""
 
     def mapped(name: str, kind: str = "") -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(at / f"{number}-{name}.npy", *KINDS[kind or name])
@@ -357,11 +354,8 @@ def _open_index(
     return ImpactIndex(impacts, terms, order, forward)
 
 
-def pair_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
-    """The score of every candidate, 0 for one that shares no term with its query.
-
-    query and candidates are aligned; the documents are numbered as the corpus numbers them.
-    """
+def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
+    """Return each candidate's score, float64, 0 without a query term; queries and candidates are aligned."""
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
@@ -390,11 +384,36 @@ def pair_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float
     return total.astype(np.float32).astype(np.float64)
 
 
+def term_scores(
+    index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
+) -> list[TermScores]:
+    """Return what each term of a query adds to the score of each of its candidates.
+
+    fields: names of the vocabularies, if there are several.
+    """
+    _, term, weight = query
+    count, documents = len(term), len(candidates.doc)
+    cuts = np.arange(count + 1, dtype=np.int64)
+    tiled, zero = np.tile(candidates.doc, count), np.zeros(count * documents)
+    alone = Run(Ids.of(range(count)), candidates.docs, cuts * documents, tiled, zero)
+    scores = candidate_scores(index, (cuts, term, weight), alone).reshape(count, documents)
+    starts = offsets(np.array([len(words) for words in index.vocabularies]))
+    of_field = np.searchsorted(starts, term, side="right") - 1
+    return [
+        TermScores(
+            index.vocabularies[field][int(number - starts[field])], fields[field] if fields else "", row
+        )
+        for number, field, row in zip(term, of_field.tolist(), scores, strict=True)
+    ]
+
+
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """As `pair_scores` over several fields: the best field and a share of the others, see `best_field`."""
-    fields = np.stack([pair_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)])
+    """Return the score of each candidate over several fields, see `best_field`."""
+    fields = np.stack(
+        [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
+    )
     best = fields.max(axis=0)
     score: Float64 = (best + share * (fields.sum(axis=0) - best)).astype(np.float32).astype(np.float64)
     return score
@@ -403,10 +422,9 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """The k best documents by best + share * (sum of the others), for queries asked of each field.
+    """Return the k best documents by best field + share * sum of the others, scoring every document.
 
-    Every field is scored exhaustively, since the best field of a sum is not a sum: exact, and slower than
-    one index. parts and queries are aligned. Source: Lucene, DisjunctionMaxQuery.
+    parts and queries are aligned. Source: Lucene, DisjunctionMaxQuery.
     """
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
@@ -418,7 +436,9 @@ def best_field(
         total, best = np.zeros((stop - start, documents)), np.zeros((stop - start, documents))
         for part, (query, term, weight) in zip(parts, queries, strict=True):
             span = slice(int(query[start]), int(query[stop]))
-            hits = top(part, query[start : stop + 1] - query[start], term[span], weight[span], documents)
+            hits = top_documents(
+                part, query[start : stop + 1] - query[start], term[span], weight[span], documents
+            )
             where = np.repeat(np.arange(stop - start), np.diff(hits.ptr)), hits.doc
             total[where] += hits.score
             best[where] = np.maximum(best[where], hits.score)

@@ -1,4 +1,4 @@
-"""The language of texts, as far as an analyzer depends on it: by their letters, and by their commonest words."""
+"""Recognition of the language of texts by letters and common words, to check that an analyzer suits it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from weir.core.corpus import Corpus
-from weir.core.rounding import share
+from weir.core.rounding import percent
 from weir.systems.lexical.analyzer import CJK_LETTERS, THAI_LETTERS, Analyzer, analyzers
 
 SCRIPTS = {
@@ -23,7 +23,7 @@ SCRIPTS = {
     "tamil": "\u0b80-\u0bff",
     "another script": "\u0590-\u05ff\u0700-\u08ff\u0980-\u0b7f\u0c00-\u0dff\u0f00-\u0fff\u10a0-\u10ff\u1200-\u139f",
 }
-"""Language -> the letters of its script; its analyzer suits most texts of them."""
+"""Language -> letters of its script, whose analyzer suits most texts in it."""
 WORDS = {
     "english": "the of and to in is that for it with was are as this from by",
     "german": "der die und das ist nicht den von mit ein eine zu im auf für dem des sich werden sind",
@@ -44,17 +44,17 @@ WORDS = {
     "turkish": "ve bir bu için de da ile çok olarak daha ne gibi olan ya",
     "indonesian": "yang dan di dengan untuk dari ini itu pada tidak dalam adalah ke akan",
 }
-"""Common words of languages that Snowball has a stemmer for."""
+"""Common words of languages with a Snowball stemmer."""
 MOST_LETTERS = 0.5
-"""Share of letters from which on their script is that of the texts."""
+"""Share of letters in a script from which the script decides."""
 FEWEST_WORDS = 30
-"""Fewer words tell no language."""
+"""Number of words below which no language is recognised."""
 COMMON_SHARE = 0.08
-"""Share of words that are common ones of a language, from which texts are taken to be in it."""
+"""Least share of a language's common words in texts of the language."""
 TIMES_MORE = 1.5
-"""As many times more common words than English has another language that is told."""
+"""Ratio of common words over English that another language needs."""
 SAMPLED, PIECES, TEXT_LETTERS = 30, 10, 400
-"""Texts that are looked at, from how many places of a collection, and how much of each."""
+"""Texts read, places in the collection they come from, and characters of each."""
 _LETTERS = {name: re.compile(f"[{letters}]") for name, letters in SCRIPTS.items()}
 _COMMON = {name: frozenset(words.split()) for name, words in WORDS.items()}
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
@@ -64,29 +64,29 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """Name the language of some texts; a script of many languages has the name of one of them."""
+    """The language of texts; a script shared by languages is named after one."""
 
     name: str
     evidence: str
-    """By which it was told."""
+    """The reason, in words."""
     analyzer: str
-    """The one that suits it."""
+    """An analyzer that suits it."""
 
     @property
-    def title(self) -> str:
-        """Its name in sentences."""
+    def written_name(self) -> str:
+        """The language's name in a sentence, such as "German"."""
         titles = {"cjk": "Chinese, Japanese or Korean", "another script": "another script"}
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Whether an analyzer is made for it, or for any language written in its way."""
+        """Return whether an analyzer is for this language or its way of writing."""
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
         return analyzer.language in ("", self.name)
 
 
 def language_of(texts: Iterable[str]) -> Language | None:
-    """The language of texts; None where too few of their letters or words tell it."""
+    """Return the language of texts; None if letters and words are too few."""
     joined = " ".join(texts).lower()
     beyond = "".join(_BEYOND_ASCII.findall(joined))
     by_script = {name: len(pattern.findall(beyond)) for name, pattern in _LETTERS.items()}
@@ -102,7 +102,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
             script = "another script"  # Ukrainian, Belarusian
         analyzer = f"{script}-bigrams" if script in ("cjk", "thai") else f"snowball-{script}"
         analyzer = analyzer if analyzer in analyzers else "lucene-standard"
-        return Language(script, f"{share(foreign / letters, 0)} of the letters are not Latin", analyzer)
+        return Language(script, f"{percent(foreign / letters, 0)} of the letters are not Latin", analyzer)
     words = Counter(_WORD.findall(joined))
     total = words.total()
     counts = {name: sum(words[word] for word in common) for name, common in _COMMON.items()}
@@ -111,12 +111,12 @@ def language_of(texts: Iterable[str]) -> Language | None:
         return None
     if best != "english" and counts[best] < TIMES_MORE * counts["english"]:
         return None
-    evidence = f"{share(counts[best] / total, 0)} of the words are common {best.title()} ones"
+    evidence = f"{percent(counts[best] / total, 0)} of the words are common {best.title()} ones"
     return Language(best, evidence, f"snowball-{best}")
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """The language of a collection by texts from all parts of it; see `language_of`."""
+    """Return the language of texts from all parts of a collection; see `language_of`."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

@@ -1,4 +1,4 @@
-"""Search over passages of long documents."""
+"""Search in passages of long documents."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.registry import changed_settings, check_whole
-from weir.systems.compose import shown, then
+from weir.systems.compose import system_text, then
 from weir.systems.composite import open_parts, renumbered, shelf_of
 from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.protocol import (
+    ANSWERS,
     IN_MEMORY,
     SYSTEMS,
     Component,
@@ -41,40 +42,40 @@ from weir.systems.restricted import unrestricted
 BATCH_BYTES = 1 << 20
 """Bytes of documents cut at once."""
 BATCH_PASSAGES = 1 << 14
-"""Passages made at once by who goes through all of them."""
+"""Passages made at once when iterating over all."""
 WHOLE = -1
-"""The end of a passage that is its document as it stands."""
+"""The stop of a passage that is its whole document."""
 
 SPACED = bytes(ord(" ") if chr(byte) in WHITE_SPACE[:10] else byte for byte in range(256))
-"""ASCII with all its white space as spaces."""
+"""Maps ASCII white space to spaces."""
 
 Whole: TypeAlias = NDArray[np.signedinteger[Any]]
 Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
-"""Document, first byte in it, end, and bytes once made of each passage."""
+"""Document, start byte, stop byte and size of each passage."""
 
 
 @dataclass(frozen=True, eq=False)
 class PassageSpans:
-    """Where passages lie, 16 bytes for each.
-
-    owner: int32, the document of each, ascending; start, stop: its bytes in the document's text, or 0 and WHOLE;
-    size: its bytes, words separated by one space.
-    """
+    """Where each passage is in its document, as byte offsets, 16 bytes each."""
 
     owner: Int32
+    """int32: document of each passage, ascending."""
     start: NDArray[np.integer]
+    """Byte offset in the document's text."""
     stop: NDArray[np.integer]
+    """Byte offset, or WHOLE with start 0."""
     size: NDArray[np.integer]
+    """Bytes of the passage, its words separated by one space."""
 
     def __len__(self) -> int:
         return len(self.owner)
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Cut texts into passages of at most so many words, separated by white space as str.split separates them.
+    """Return texts split at white space into passages of at most `words` words; a shorter text stays whole.
 
-    overlap: words shared with the passage before; first: only the first passage of each document. A text that is
-    short enough is one passage, as it stands.
+    overlap: words shared with the passage before.
+    first: keep only each document's first passage.
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
     for number, texts in corpus.batches("text", BATCH_BYTES):
@@ -89,10 +90,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """(the passages as a corpus, the document of each); see `cut`.
-
-    A passage has its document's title and is identified by its document's number and its own.
-    """
+    """Return the passages as a corpus, with their document's title, and the document of each, int32; see `cut`."""
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
     shape = f"{corpus.fingerprint} {words} {overlap} {first}"
@@ -101,7 +99,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
         titles = corpus.title
         title = _Column(len(cuts), lambda codes: titles.take(owner[codes]), lambda: titles.lengths()[owner])
 
-    def texts(codes: NDArray[np.integer]) -> Strings:
+    def texts_of(codes: NDArray[np.integer]) -> Strings:
         docs, which = np.unique(owner[codes], return_inverse=True)
         near = len(docs) and int(docs[-1]) - int(docs[0]) == len(docs) - 1
         of_docs = corpus.text.slice(int(docs[0]), int(docs[-1]) + 1) if near else corpus.text.take(docs)
@@ -118,20 +116,19 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
         return Strings.concatenated(parts)
 
     name = _Column(len(cuts), names, lambda: names(np.arange(len(cuts))).lengths())
-    text = _Column(len(cuts), texts, lambda: cuts.size.astype(np.int64))
+    text = _Column(len(cuts), texts_of, lambda: cuts.size.astype(np.int64))
     return Corpus(Ids(name), text, title, key if corpus.fingerprint else ""), owner
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A text of each passage, made when it is read; see StringColumn.
-
-    count: of passages; strings: the texts of some of them; sizes: the bytes of each.
-    """
+    """A StringColumn of strings made when they are read."""
 
     count: int
     strings: Callable[[NDArray[np.integer]], Strings]
+    """Returns the strings at these positions."""
     sizes: Callable[[], Int64]
+    """Returns the bytes of each."""
 
     def __len__(self) -> int:
         return self.count
@@ -157,7 +154,6 @@ class _Column:
 
 
 def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> Places:
-    """The passages of some texts, of which the first is that of document `number`."""
     base = int(texts.ptr[0])
     data, ptr = texts.data[base : int(texts.ptr[-1])], texts.ptr - base
     white = spaces(data)
@@ -181,7 +177,6 @@ def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> 
 
 
 def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
-    """Passages of texts: bytes start:stop of the text `which`, white space between words as one space."""
     base = texts.ptr - texts.ptr[0]
     low, whole = base[which] + start, stop == WHOLE
     high = np.where(whole, base[which + 1], base[which] + stop)
@@ -195,9 +190,7 @@ def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size
             pieces.append(" ".join(raw[first:last].decode("utf-8", "replace").split()).encode("utf-8"))
         else:
             pieces.append((plain if kind else unchanged)[first:last])
-    ptr = np.zeros(len(pieces) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=ptr[1:])
-    return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
+    return Strings.packed(pieces)
 
 
 # ----------
@@ -206,27 +199,29 @@ def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size
 
 COLLAPSES = ("max", "first", "sum")
 MAX_WORDS = 1_000_000
-"""Words of a passage at most."""
+"""Most words of a passage."""
 PASSAGES_PER_DOCUMENT = 3
-"""Passages asked for at first, for each document wanted."""
+"""Passages requested at first per document wanted."""
 
 
 @SYSTEMS.register("chunked")
+@named_arguments
 @dataclass(frozen=True)
 class Chunked:
-    """A system over passages of the documents, which answers with documents.
+    """Search passages with a system and rank their documents.
 
-    system: what finds passages; words: of a passage at most, split at white space, each with its document's title;
-    overlap: words that a passage shares with the one before; collapse: "max", a document scores as its best passage
-    (MaxP), "first": as its first, "sum": as all its passages that the system finds together. However many passages a
-    document has, k distinct documents are returned where so many match: passages are asked for until k documents are
-    certain. Source: Dai and Callan 2019. Raises BadValue for settings out of range.
+    Passages are requested until k distinct documents are certain, if so many match. Source: Dai and Callan 2019.
+    Raises BadValue for settings out of range.
     """
 
     system: Retriever = BM25()  # noqa: RUF009 - a frozen value
+    """Finds the passages."""
     words: int = 150
+    """Words of a passage at most, split at white space; each has its document's title."""
     overlap: int = 50
+    """Words shared with the passage before."""
     collapse: str = "max"
+    """A document's score: "max" of its passages (MaxP), of its "first" passage, or "sum" of all passages found."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
@@ -236,7 +231,7 @@ class Chunked:
         if self.collapse not in COLLAPSES:
             raise BadValue(f"chunked: collapse is {self.collapse!r}; expected {', '.join(COLLAPSES)}")
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __str__(self) -> str:
@@ -244,19 +239,16 @@ class Chunked:
         return called("chunked", first, changed_settings(self, leave_out=("system",)))
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number."""
         own = {"words": self.words, "overlap": self.overlap, "collapse": self.collapse}
         about = {"system": str(self), "algorithm": algorithm("passages"), "passages": own}
         return about | {"of": self.system.describe()}
 
     def components(self) -> tuple[Component, ...]:
-        """The system's index of the passages."""
         passages = f"passages of {self.words} words, {self.overlap} shared"
         return (Component(self.system, "index", passages),)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ChunkedSearcher:
-        """The system over the passages of a corpus, from the context's shelf."""
         passages, owner = passages_of(corpus, self.words, self.overlap, self.collapse == "first")
         searcher = shelf_of(context).index(self.system, passages, context)
         return ChunkedSearcher(self, corpus, passages, owner, searcher)
@@ -266,17 +258,17 @@ class Chunked:
 
 @dataclass(frozen=True, eq=False)
 class ChunkedSearcher:
-    """An index of passages; owner: int32, the document of each."""
+    """A searcher that ranks documents by the passages that an inner searcher finds."""
 
     system: Chunked
     corpus: Corpus
     passages: Corpus
     owner: Int32
+    """int32, the document of each passage."""
     searcher: Searcher
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best distinct documents for each query, fewer where fewer match; raises BadValue for k below 1."""
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         every = max(len(self.passages), 1)
         depth = every if self.system.collapse == "sum" else min(every, PASSAGES_PER_DOCUMENT * k + 1)
@@ -309,5 +301,4 @@ class ChunkedSearcher:
         return run.top(k)
 
     def costs(self) -> Costs:
-        """Those of its system."""
         return self.searcher.costs()

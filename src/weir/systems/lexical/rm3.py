@@ -1,4 +1,4 @@
-"""RM3: BM25 whose query is enlarged by the words of its own first answers."""
+"""RM3: a BM25 query expanded with words of its first results."""
 
 from __future__ import annotations
 
@@ -8,54 +8,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import ranked
 from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
 from weir.registry import changed_settings
-from weir.systems.compose import shown, then
+from weir.systems.compose import system_text, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
-from weir.systems.lexical.inverted_index import pair_scores, top
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, always_nested, called, check_k, only_time
+from weir.systems.lexical.inverted_index import candidate_scores, term_scores, top_documents
+from weir.systems.protocol import (
+    ANSWERS,
+    IN_MEMORY,
+    SYSTEMS,
+    Context,
+    TermScores,
+    always_nested,
+    called,
+    check_k,
+    only_time,
+)
 
 MAX_DOCUMENT_SHARE = 0.1
-"""Words in more than this share of the documents are never added."""
+"""Words in a larger share of documents are never added."""
 
 MIN_LETTERS, MAX_LETTERS = 2, 20
-"""Characters of a word that may be added."""
+"""Lengths of words that may be added."""
 
 MAX_SETTING = 10_000
-"""Answers looked at, and words added, at most."""
+"""Most documents used, and words added."""
 
 BLOCK_ANSWERS = 1 << 14
-"""First answers looked at together."""
+"""First results processed together."""
 
 IS_LETTER = np.isin(np.arange(256), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8))
 
 Answers = tuple[Int64, Int32, Float32]
-"""Aligned: query int64[n] ascending, document or term int32[n], score or weight float32[n]."""
+"""Aligned columns: query int64[n] ascending, document or term int32[n], score or weight float32[n]."""
 
 
 @SYSTEMS.register("rm3")
+@named_arguments
 @dataclass(frozen=True)
 class RM3:
-    """BM25, asked a second time with the weightiest words of its own first answers added.
+    """Search again by BM25 after adding the heaviest words of the first results.
 
-    first: the BM25 that answers, one field only; docs: answers looked at; terms: words taken; weight:
-    share that the original query keeps. As Anserini's RM3, rounding included: each answer keeps its
-    `terms` most frequent words, words of 2 to 20 ASCII letters or digits in at most a tenth of the
-    documents, and so does their mixture; equal words in alphabetical order, equal answers by ascending
-    id; words of the query that no document has count in its length. One difference: nothing is found by
-    terms of weight 0 alone. Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker.
-    Raises BadValue for settings out of range.
+    Equals Anserini's RM3 with its rounding: words have 2 to 20 ASCII letters or digits and occur in at most a tenth
+    of the documents; each result, and their mixture, keeps its `terms` heaviest, ties alphabetically or by ascending
+    id. Query words in no document count in its length. Unlike there, terms of weight 0 find nothing.
+    Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker. Raises BadValue for settings out of range.
     """
 
     first: BM25 = BM25()  # noqa: RUF009 - a frozen value
+    """A bm25 over one field."""
     docs: int = 10
+    """First results used."""
     terms: int = 10
+    """Words taken."""
     weight: float = 0.5
+    """Share of the original query."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.first, BM25) or len(self.first.recipe.fields) != 1:
@@ -68,7 +80,7 @@ class RM3:
             raise BadValue(f"rm3: weight is {self.weight!r}; expected a number from 0 to 1")
         object.__setattr__(self, "weight", float(self.weight))  # equal systems print equal
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __str__(self) -> str:
@@ -76,7 +88,6 @@ class RM3:
         return called("rm3", first, changed_settings(self, leave_out=("first",)))
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides its rankings."""
         own: dict[str, object] = {"docs": self.docs, "terms": self.terms, "weight": self.weight}
         share = f"in at most {MAX_DOCUMENT_SHARE} of the documents"
         own |= {"words": f"{MIN_LETTERS} to {MAX_LETTERS} of a-z, 0-9, {share}"}
@@ -84,19 +95,14 @@ class RM3:
         return {"system": str(self), "expansion": own, "first": self.first.describe()}
 
     def indexed_as(self) -> RM3:
-        """Expansions by any settings search one index."""
         return RM3(self.first)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RM3Searcher:
-        """Index a corpus, in memory or into the context's folder."""
         return RM3Searcher(self, self.first.indexed(corpus, context, keep_terms=True))
 
     def open(self, corpus: Corpus, context: Context) -> RM3Searcher:
-        """Open an index that `index` wrote for the same corpus.
-
-        Raises StoreError for an index that does not keep the documents' terms.
-        """
+        """Return the opened index; raises StoreError if it lacks the documents' terms."""
         first = self.first.open(corpus, context)
         if first.parts[0].forward is None:
             raise StoreError(
@@ -107,30 +113,31 @@ class RM3:
 
 @dataclass(frozen=True, eq=False)
 class RM3Searcher:
-    """An index of a corpus that keeps each document's terms."""
+    """A BM25 index that also has the terms of each document, for query expansion."""
 
     system: RM3
     first: BM25Searcher
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each enlarged query; raises BadValue for k below 1."""
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         corpus = self.first.corpus
-        hits = top(self.first.parts[0], *self.enlarged(queries), min(k, max(len(corpus), 1)))
+        hits = top_documents(self.first.parts[0], *self.enlarged(queries), min(k, max(len(corpus), 1)))
         return Run(queries.ids, corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
     nested = always_nested
     costs = only_time
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
-        return pair_scores(self.first.parts[0], self.enlarged(queries), candidates)
+        return candidate_scores(self.first.parts[0], self.enlarged(queries), candidates)
+
+    def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
+        """Return what each term of an expanded query adds to its candidates."""
+        return term_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def enlarged(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
-        """(ptr int64[Q + 1], term int32, weight float32): what each query becomes; weights add up to 1.
-
-        Less than 1 where a query has words that no document has. Weights of 0 are left out.
+        """Return the expanded queries: ptr int64[queries + 1], term int32, weight float32 above 0, summing to
+        at most 1.
         """
         ptr, term, count = query_terms(self.first.tables[0], queries.text)
         length = np.diff(self.first.tables[0][0].lookup(queries.text)[0])
@@ -148,23 +155,21 @@ class RM3Searcher:
         return _starts(query, len(queries)), terms, weights
 
     def _first_answers(self, ptr: Int64, term: Int32, count: Float32) -> Answers:
-        """The best `docs` documents of each query; equal ones by ascending id, as Lucene sorts them."""
         docs, total = self.system.docs, len(self.first.corpus)
         index, depth = self.first.parts[0], 2 * docs
-        hits = top(index, ptr, term, count, min(depth, max(total, 1)))
+        hits = top_documents(index, ptr, term, count, min(depth, max(total, 1)))
         while depth < total:
             full = hits.ptr[:-1][np.diff(hits.ptr) == depth]
             if not (hits.score[full + docs - 1] == hits.score[full + depth - 1]).any():
                 break
             depth *= 4
-            hits = top(index, ptr, term, count, min(depth, total))
+            hits = top_documents(index, ptr, term, count, min(depth, total))
         query = np.repeat(np.arange(len(ptr) - 1), np.diff(hits.ptr))
         best = ranked(query, hits.score, -self.first.corpus.ids.tie_ranks[hits.doc])
         best = best[_first(query, docs)]
         return query[best], hits.doc[best], hits.score[best].astype(np.float32)
 
     def _model(self, query: Int64, doc: Int32, score: Float32) -> Answers:
-        """The relevance model of the first answers of each query: its heaviest terms, adding up to 1."""
         docs, row = np.unique(doc, return_inverse=True)
         words, ptr, place, share = self._bags(docs)
         where, length = _ranges(ptr, row)
@@ -181,10 +186,9 @@ class RM3Searcher:
         return query, words[place], weight.astype(np.float32)
 
     def _bags(self, docs: Int32) -> tuple[Int32, Int64, Int64, Float32]:
-        """The heaviest terms of documents: (words, ptr, place, share).
+        """Return documents' heaviest terms: (words, ptr, place, share).
 
-        words: int32, the terms that may be added, in alphabetical order; the terms of docs[i] stand at
-        ptr[i]:ptr[i + 1] as places in words, with their shares of the count of the terms kept.
+        words: int32, alphabetical. docs[i] has places in words, with their shares, at ptr[i]:ptr[i + 1].
         """
         index, forward = self.first.parts[0], self.first.parts[0].forward
         if forward is None:
@@ -214,7 +218,6 @@ class RM3Searcher:
         return words, np.concatenate([[0], np.cumsum(length)]), place, share
 
     def _mixed(self, own: Answers, model: Answers) -> Answers:
-        """The queries and their relevance models, mixed by weight."""
         size, keep = len(self.first.parts[0].vocabularies[0]), np.float32(self.system.weight)
         pairs = [query * size + term for query, term, _ in (own, model)]
         pair, where = np.unique(np.concatenate(pairs), return_inverse=True)
@@ -227,17 +230,15 @@ class RM3Searcher:
 
 
 def _starts(row: Int64, rows: int) -> Int64:
-    """int64[rows + 1]: where each row starts in an ascending column of row numbers."""
     return np.searchsorted(row, np.arange(rows + 1)).astype(np.int64)
 
 
 def _first(row: Int64, n: int) -> NDArray[np.bool_]:
-    """True for the first n entries of each row in an ascending column of row numbers."""
     return np.arange(len(row)) - np.searchsorted(row, row) < n
 
 
 def _ranges(ptr: Int64, rows: NDArray[np.integer], most: int | None = None) -> tuple[Int64, Int64]:
-    """The positions in ptr[r]:ptr[r + 1], at most `most`, for each r of rows in turn; how many each r has."""
+    """Return the positions in ptr[r]:ptr[r + 1], at most `most`, for each r of rows; and their numbers."""
     start, length = ptr[rows], ptr[rows + 1] - ptr[rows]
     if most is not None:
         length = np.minimum(length, most)
@@ -246,7 +247,6 @@ def _ranges(ptr: Int64, rows: NDArray[np.integer], most: int | None = None) -> t
 
 
 def _addable(vocabulary: Strings, terms: Int32) -> Int32:
-    """Those of the terms that are MIN_LETTERS to MAX_LETTERS ASCII letters or digits, in alphabetical order."""
     length = vocabulary.ptr[terms + 1] - vocabulary.ptr[terms]
     terms = terms[(length >= MIN_LETTERS) & (length <= MAX_LETTERS)]
     words = vocabulary.take(terms)

@@ -1,4 +1,4 @@
-"""Texts to term numbers: compiled for each word, Python once for each distinct word."""
+"""From texts to term numbers: compiled code for each word, Python for each distinct word."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
+from weir.kernels import words as tokenize
 from weir.systems.lexical.analyzer import Analyzer, WordTokenizer, analyzers, tokenizer
 
 # ----------
@@ -29,23 +30,25 @@ PRINTABLE = bytes(range(0x21, 0x7F))
 
 @dataclass(frozen=True, eq=False)
 class WordScanner:
-    """What the kernel `weir.kernels.words.scan` needs to know of a tokenizer.
-
-    classes uint8[0x110000]; table int32[states * classes], states as offsets into it, the dead end first, the
-    accepting ones last; kinds and fold uint8[256]; shape int64[6]: start, first accepting state, limit, least length
-    of a plain word, 1 if ASCII letters are folded, 1 if plain words are letters and digits (else 0x21 to 0x7E).
-    """
+    """A tokenizer in the layout of the kernel `weir.kernels.words.scan`."""
 
     classes: Bytes
+    """uint8[0x110000]."""
     kinds: Bytes
+    """uint8[256], see `_kinds`."""
     fold: Bytes
+    """uint8[256], maps bytes to lowercase."""
     table: Int32
+    """int32[states * classes]: offsets into the table itself; the dead state is first, accepting states are last."""
     shape: Int64
+    """int64[6]: start, first accepting state, limit, minimal length of a plain word, 1 if ASCII is folded, 1
+    if plain words are letters and digits (else 0x21 to 0x7E).
+    """
 
     @staticmethod
     @cache
     def of(tokenizer: WordTokenizer, fold_ascii: bool) -> WordScanner:
-        """Lay out a tokenizer; with `fold_ascii`, words differing in ASCII case only are one word."""
+        """Return the tables of a tokenizer; `fold_ascii` merges words that differ only in ASCII case."""
         order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
@@ -66,12 +69,10 @@ class WordScanner:
 
 
 def _steps(tokenizer: WordTokenizer) -> NDArray[np.uint16]:
-    """uint16[states, 128]: the next state by ASCII byte."""
     return tokenizer.table[:, tokenizer.classes[:128]]
 
 
 def _runs(tokenizer: WordTokenizer, simple: bytes) -> list[set[int]]:
-    """The states after one, two, ... simple bytes, until no new set of states appears."""
     step, columns = _steps(tokenizer), list(simple)
     runs: list[set[int]] = []
     states = {1}
@@ -83,11 +84,8 @@ def _runs(tokenizer: WordTokenizer, simple: bytes) -> list[set[int]]:
 
 
 def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
-    """uint8[256]: what each byte can be; and how many simple bytes are a word at least.
-
-    STOP: whatever plain word stands before it, the word ends here. MIDDLE: it ends here if STOP or MIDDLE follows.
-    Bytes above 127 begin and continue words: only the automaton knows.
-    """
+    """Return the flags of each byte, uint8[256], and the minimal length of a plain word."""
+    # STOP: a plain word always ends before the byte. MIDDLE: it ends there if STOP or MIDDLE follows.
     step = _steps(tokenizer)
     kinds = np.zeros(256, np.uint8)
     kinds[128:] = BEGINS
@@ -126,9 +124,9 @@ T = TypeVar("T", bound=np.generic)
 
 
 class WordTable:
-    """Distinct words, numbered from 0 in the order they came.
+    """Distinct words, numbered from 0 in order of first occurrence.
 
-    expected: how many words are to come, where that is known; the table grows by doubling anyway.
+    expected: number of words, if known; the table grows anyway.
     """
 
     def __init__(self, expected: int = 0) -> None:
@@ -144,21 +142,19 @@ class WordTable:
         return int(self._state[0])
 
     def scan(self, texts: Strings, scanner: WordScanner, insert: bool = True) -> tuple[Int64, Int32]:
-        """ptr int64[n + 1], word number int32[]: the words of each text; without `insert` a new word is -1."""
+        """Return each text's words: ptr int64[n + 1], numbers int32; without `insert` a new word is -1."""
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
         self.scan_into(texts, scanner, insert, ptr, out)
         return ptr, out[: int(ptr[-1])]
 
     def scan_into(self, texts: Strings, scanner: WordScanner, insert: bool, ptr: Int64, out: Int32) -> None:
-        """As `scan`, into arrays of the caller: ptr[0] says where in `out` to begin; a word takes a byte at least."""
-        from weir.kernels import words as tokenize
-
+        """Write each text's words into `ptr` and `out`, from ptr[0] on; `out` needs room for one word per byte."""
         data, text_ptr, n = _read_only(texts.data), _read_only(texts.ptr), len(texts)
         data8 = _eights(data)
         at = 0
         while True:
-            at = tokenize.scan(
+            at = tokenize.scan_words(
                 data,
                 data8,
                 text_ptr,
@@ -182,13 +178,13 @@ class WordTable:
                 return
             self._grow()
 
-    def words(self) -> Strings:
-        """Every word, by number; a view that later growth leaves as it is."""
+    def all_words(self) -> Strings:
+        """Return every word, by number; later growth does not change the view."""
         ptr = self._ptr[: len(self) + 1]
         return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
-    def lines(self, start: int) -> str:
-        """The words from number `start` on, one a line; none holds a line end."""
+    def word_lines(self, start: int) -> str:
+        """Return the words from number `start`, one per line."""
         ptr = self._ptr[start : len(self) + 1]
         if len(ptr) < 2:
             return ""
@@ -200,9 +196,6 @@ class WordTable:
         return filled[:-1].tobytes().decode("utf-8", "replace")
 
     def _grow(self) -> None:
-        """Make room for the word that did not fit: double what is full."""
-        from weir.kernels import words as tokenize
-
         count, needed = int(self._state[0]), int(self._state[1]) + PADDING
         if needed > len(self._arena):
             self._arena = _enlarged(self._arena, max(needed, 2 * len(self._arena)))
@@ -220,17 +213,12 @@ def _enlarged(array: NDArray[T], size: int) -> NDArray[T]:
 
 
 def _read_only(array: NDArray[T]) -> NDArray[T]:
-    """A read-only contiguous view: the kernels are compiled once, for read-only inputs."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
 def _eights(data: Bytes) -> NDArray[np.uint64]:
-    """The eight bytes from each place on, little-endian; shares the data.
-
-    Two places at least: numpy calls a shorter array contiguous, and the kernel would be compiled again for that.
-    """
     if len(data) <= PADDING:
         padded = np.zeros(2 * PADDING, np.uint8)
         padded[: len(data)] = data
@@ -252,12 +240,11 @@ NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
 
 class TermTable:
-    """Turns texts into term numbers; each distinct word is normalised and stemmed once.
+    """Numbers terms in order of first occurrence, thread-safe; each distinct word is normalised once.
 
-    analyzer: what the terms are. terms: an existing vocabulary, whose numbers are kept.
-    Terms are numbered in the order in which their first word came, however the texts were batched.
-    Words the analyzer drops (stopwords) are left out of the result, as Lucene leaves them out of document lengths.
-    One call at a time runs; others wait.
+    terms: an existing vocabulary, whose numbers are kept.
+
+    Stop words are left out, also of lengths, as in Lucene.
     """
 
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
@@ -283,19 +270,16 @@ class TermTable:
         return len(self._terms)
 
     def add(self, texts: Strings) -> tuple[Int64, Int32]:
-        """ptr int64[n + 1], term int32[]: the terms of each text in order; new ones get the next numbers."""
+        """Return each text's terms, ptr int64[n + 1] and numbers int32; new terms are appended."""
         self._kept.clear()
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """As `add`, but the vocabulary stays as it is: a term that is not in it is -1."""
+        """Return each text's terms, ptr int64[n + 1] and numbers int32, -1 for a term that is not in the table."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """The terms of a text that are in the vocabulary, in order: those of `lookup` from 0 on.
-
-        What stands between spaces is looked up once and kept, where a space ends every word and begins none.
-        """
+        """Return the numbers of a text's known terms in order, with a cache of words."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -312,20 +296,17 @@ class TermTable:
         return [number for terms in numbers if terms for number in terms]
 
     def _known(self, texts: list[str]) -> list[list[int]]:
-        """The terms of each text that are in the vocabulary."""
         ptr, terms = self.lookup(Strings.of(texts))
         cuts, numbers = ptr.tolist(), terms.tolist()
         return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
 
     def terms(self) -> Strings:
-        """The vocabulary: term number -> term; a view that later growth leaves as it is."""
+        """Return the vocabulary by number; later growth does not change the view."""
         if self._terms is None:
             return self._given if self._given is not None else Strings.of(())
-        return self._terms.words()
+        return self._terms.all_words()
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
-        from weir.kernels import words as tokenize
-
         pieces = []
         with self._lock:
             for piece in _slices(texts, PIECE_BYTES):
@@ -346,13 +327,12 @@ class TermTable:
         return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
 
     def _learn(self, grow: bool) -> None:
-        """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
         first_new = len(self._term_of)
         if grow and self._unknown:
             first_new = int(np.argmax(self._term_of == UNKNOWN))
         if first_new == len(self._words):
             return
-        terms = self.analyzer.normalise_lines(self._words.lines(first_new))
+        terms = self.analyzer.normalise_lines(self._words.word_lines(first_new))
         if self._terms is None:
             table = WordTable(0 if self._given is None else len(self._given))
             if self._given is not None:
@@ -369,10 +349,6 @@ class TermTable:
         self._term_of = np.concatenate([self._term_of[:first_new], numbers])
 
     def _prepared(self, texts: Strings) -> Strings:
-        """Texts whose lowercase depends on more than one character, lowercased; the others as they are.
-
-        What a function of the analyzer cuts comes as its words, one a line.
-        """
         if self.analyzer.cut is not None:
             return Strings.of(["\n".join(self.analyzer.words(text)) for text in texts.tolist()])
         if not self.analyzer.lower_text:
@@ -382,7 +358,6 @@ class TermTable:
 
 
 def _slices(texts: Strings, size: int) -> list[Strings]:
-    """Consecutive texts of at most about `size` bytes together; one piece at least."""
     ptr, n = texts.ptr, len(texts)
     if ptr[-1] - ptr[0] <= size:
         return [texts]
@@ -407,30 +382,25 @@ ROUNDS = 300
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each word occurs in each of some collections.
-
-    words: the words of all of them; counts: int64[words] of each collection, aligned with words.
-    """
+    """How often each word occurs in each of several collections."""
 
     words: list[str]
     counts: tuple[Int64, ...]
+    """For each collection, int64[words]."""
 
     def shares(self, which: int) -> Float64:
-        """The share of each word among all words of a collection; zeros for one without words."""
+        """Return each word's share of a collection's words; zeros without any."""
         counts = self.counts[which]
         return counts / max(1, int(counts.sum()))
 
     def typical(self, of: int, against: int) -> list[str]:
-        """The words whose share in one collection exceeds that in another most."""
+        """Return at most WORDS_SHOWN words whose share in collection `of` most exceeds their share in `against`."""
         surplus = self.shares(of) - self.shares(against)
         return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
 
 
 def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
-    """Count the words of titles and texts, lowercased, punctuation left out (Lucene's StandardAnalyzer).
-
-    Streamed: memory is that of the vocabulary. Raises MissingExtra without the `run` extra.
-    """
+    """Return counts of the lowercased words of titles and texts (Lucene's StandardAnalyzer); raises MissingExtra."""
     table = TermTable(analyzers.get(ANALYZER))
     counts = []
     for corpus in corpora:
@@ -446,20 +416,18 @@ def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
 
 
 def weighted_jaccard(a: Float64, b: Float64) -> float:
-    """Sum of the smaller of two shares over sum of the larger, word by word: 1 for equal profiles, 0 for disjoint.
+    """Return the sum of word-wise minima over that of maxima: 1 for equal shares, 0 for disjoint, NaN without words.
 
-    Source: Ioffe 2010, as Thakur et al. 2021, appendix F, apply it. NaN where neither has a word.
+    Source: Ioffe 2010, as Thakur et al. 2021, appendix F, apply it.
     """
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")
 
 
 def layout(alike: Float64) -> Float64:
-    """Places in the plane at which collections stand as far apart as they are unlike, float64[n, 2], around 0.
+    """Return centred places in the plane, float64[n, 2], whose distances approximate 1 - alike.
 
-    alike: float64[n, n], symmetric, 0 to 1. Each round moves all to where springs of length 1 - alike to the others
-    would hold them, from equal places on a circle; the same places every time.
-    Source: de Leeuw 1977 (stress by majorization).
+    alike: float64[n, n], symmetric, 0 to 1. Source: de Leeuw 1977 (stress by majorization).
     """
     count = len(alike)
     angle = 2 * np.pi * np.arange(count) / max(1, count)

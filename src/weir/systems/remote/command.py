@@ -21,14 +21,14 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import changed_settings, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError, parsed_answer
 from weir.settings import KEY_VARIABLE
-from weir.systems.compose import shown, then
+from weir.systems.compose import system_text, then
 from weir.systems.composite import check_unknown, described_unknown
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
 from weir.systems.remote.remote_searcher import (
@@ -45,22 +45,19 @@ from weir.systems.remote.remote_searcher import (
 
 
 TAIL_LINES, TAIL_CHARACTERS = 20, 400
-"""Of what a program said on its standard error: lines that are kept, characters that a message shows."""
+"""Lines of a program's standard error that are kept, and characters that a message shows."""
 WATCH_SECONDS = 0.05
 PIPE_BYTES = 1 << 12
-"""What a pipe takes at once however little the program has read, on every system."""
+"""Bytes that a pipe accepts at once on every operating system, read or not."""
 
 
 class TimedOutError(Exception):
-    """The program said nothing in time, and was ended."""
+    """The program was silent too long and was ended."""
 
 
 @dataclass(eq=False)
 class Program:
-    """A process with pipes.
-
-    A thread of its own reads its standard error; another ends it when it says nothing for too long.
-    """
+    """A process with pipes, which ends after too long a silence."""
 
     process: subprocess.Popen[bytes]
     silence: float
@@ -71,10 +68,10 @@ class Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> Program:
-        """Start a program, without a shell and without the keys of services.
+        """Return a program, started without a shell and without keys of services; raises BadValue if there is
+        none.
 
-        silence: seconds without a line, where one is awaited, after which it is ended. Raises BadValue where there is
-        no program of that name.
+        silence: seconds to wait for a line.
         """
         try:
             process = subprocess.Popen(
@@ -97,8 +94,8 @@ class Program:
         self._listening.start()
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def write(self, data: bytes) -> None:
-        """Hand over some lines; a program that does not read them is not waited for."""
+    def send(self, data: bytes) -> None:
+        """Send lines, without waiting for them to be read."""
         pipe = self.process.stdin
         assert pipe is not None
         self._awaited = time.monotonic()
@@ -107,11 +104,8 @@ class Program:
         else:
             threading.Thread(target=_put, args=(pipe, data), daemon=True).start()
 
-    def line(self, most: int) -> bytes:
-        """The next line, b"" where it has ended; one of more than `most` bytes comes without its end.
-
-        Raises TimedOutError.
-        """
+    def read_line(self, most: int) -> bytes:
+        """Return the next line, b"" at the end; one above `most` bytes is cut. Raises TimedOutError."""
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
         try:
@@ -123,11 +117,11 @@ class Program:
         return data
 
     def idle(self) -> None:
-        """Nothing is awaited."""
+        """Stop measuring silence, as no line is awaited."""
         self._awaited = 0.0
 
     def end(self, patience: float = 0.0) -> None:
-        """End it and what it started; patience: seconds in which it may end by itself, where nothing is awaited."""
+        """End the process with its children; `patience` is the time in seconds for it to end by itself."""
         if not self._awaited and self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
@@ -147,12 +141,12 @@ class Program:
 
     @property
     def ending(self) -> str:
-        """How it ended."""
+        """Its exit code or signal as text."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """The last that it said on its standard error, in one line, to stand behind a message."""
+        """Return the end of its standard error, as the end of a message."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
@@ -183,39 +177,41 @@ def _put(pipe: IO[bytes], data: bytes) -> None:
 
 
 ATTEMPTS = 3
-"""Times that a query is handed over before it counts as unanswered."""
+"""Attempts before a query counts as unanswered."""
 LINE_BYTES = 1 << 24
-"""An answer has at most."""
+"""Most bytes of an answer."""
 RESULTS_TIMES = 10
-"""Times as many results as were asked for that an answer may have; the best k of them count."""
+"""Most results of an answer, as a multiple of k, of which the best k count."""
 READ_BYTES = 1 << 24
-"""The program's text is part of the key up to this size; of a larger one, its size alone."""
+"""Largest program whose content is part of the key; of a larger one, only the size is."""
 
 
 @SYSTEMS.register("command")
+@named_arguments
 @dataclass(frozen=True)
 class Command:
-    """A program that answers JSON lines with JSON lines, in any language.
-
-    command: as a shell would split it, but no shell runs it; {dataset} in it stands for the collection's name. version:
-    what stands for what it searches, in keys: with one, its answers are kept and never asked for twice, without one
-    they are not read by another process; the program's own text, which is its first word and the first file behind it,
-    is part of the key either way. batch: queries that
-    are handed over together; timeout_s: seconds without an answer after which it is ended and started again; workers:
-    processes side by side; on_failure: "refuse" scores nothing where a query has no answer after three attempts,
-    "missing" scores it as missing; unknown: "refuse" documents that the collection does not have, or "drop" them, which
-    is counted. Raises BadValue.
-    """
+    """Search by a program that answers JSON lines with JSON lines, in any language. Raises BadValue."""
 
     command: str
+    """Split like a shell does, but run without one; {dataset} in it is replaced by the collection's name. The
+    contents of the program and of the first file after it are part of the key.
+    """
     version: str | None = None
+    """Identifies the searched data in keys. With a version answers are stored and never requested twice; without one
+    no other process reads them.
+    """
     batch: int = 16
+    """Queries sent together."""
     timeout_s: float = 60.0
+    """Seconds without an answer until the program is restarted."""
     workers: int = 1
+    """Parallel processes."""
     on_failure: str = "refuse"
+    """"refuse" to score if a query has no answer after three attempts, or count it as "missing"."""
     unknown: str = "refuse"
+    """"refuse" documents outside the collection, or "drop" them with a warning."""
 
-    __repr__ = shown
+    __repr__ = system_text
     __rshift__ = then
 
     def __post_init__(self) -> None:
@@ -234,7 +230,7 @@ class Command:
 
     @property
     def arguments(self) -> list[str]:
-        """The program and its arguments; raises BadValue for quotes that do not end."""
+        """The program and its arguments; raises BadValue for unbalanced quotes."""
         words = shlex.shlex(self.command, posix=True)
         words.whitespace_split, words.commenters = True, ""
         if os.name != "posix":
@@ -246,24 +242,24 @@ class Command:
 
     @property
     def service(self) -> str:
-        """The command."""
         return self.command
 
     def describe(self) -> dict[str, object]:
-        """The command, the program's own text, and its version or the session."""
+        """Return the command, a hash of the program's content, and a version or this process's session."""
         return {**self._about(), "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
     def adapted_to(self, collection: str, instruction: str) -> Command:
-        """The command with the collection's name for {dataset}."""
         return replace(self, command=self.command.replace("{dataset}", shlex.quote(collection)))
 
     def components(self) -> tuple[Component, ...]:
-        """None: it keeps no index here."""
         return ()
+
+    def keeps_documents(self) -> bool:
+        return True
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
-        """Nothing is indexed here; the program is started when it is asked."""
+        """Return the searcher; the program starts at the first query."""
         policy = RequestPolicy(self.workers, self.batch, failures=20)
         opened = partial(_ProgramAsker, self)
         service = RemoteService(
@@ -272,11 +268,9 @@ class Command:
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
-        """As `index`."""
         return self.index(corpus, context)
 
     def _about(self) -> dict[str, object]:
-        """Everything that decides an answer."""
         first, *others = self.arguments
         script = next((name for name in others if Path(name).is_file()), first)
         files: dict[str, str] = {}  # what stands for the contents of each
@@ -295,8 +289,6 @@ class Command:
 
 @dataclass(eq=False)
 class _ProgramAsker:
-    """Hands queries to a process, which it starts, and starts again when it ends."""
-
     command: Command
     retried: Retried
     program: Program | None = None
@@ -305,13 +297,11 @@ class _ProgramAsker:
     starts: int = 0
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Hand them over together; those that a failure left without an answer, again and alone."""
         failures = yield from self._together(requests)
         for request, error in failures:
             yield from self._again(request, error)
 
     def close(self) -> None:
-        """End the process."""
         self.closed = True
         if self.program is not None:
             self.program.end(0.2)
@@ -331,7 +321,6 @@ class _ProgramAsker:
     def _together(
         self, requests: Sequence[Request]
     ) -> Generator[Outcome, None, list[tuple[Request, AttemptError]]]:
-        """The answers as they come; returns what failed."""
         if self.program is None:
             self.starts += 1
             self.program = Program.started(self.command.arguments, self.command.timeout_s)
@@ -340,10 +329,10 @@ class _ProgramAsker:
         failed: list[tuple[Request, AttemptError]] = []
         lines = [json.dumps(request.body, ensure_ascii=False) for request in requests]
         start = time.perf_counter()
-        program.write(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
+        program.send(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
         while waiting:
             try:
-                request, answer = _answer(program.line(LINE_BYTES), waiting)
+                request, answer = _answer(program.read_line(LINE_BYTES), waiting)
             except (TimedOutError, AttemptError) as error:
                 self.program = None
                 gone = isinstance(error, AttemptError) and error.kind == "failed"
@@ -369,7 +358,6 @@ class _ProgramAsker:
 
 
 def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
-    """(the query that a line answers, its ranking or the error that it names); raises AttemptError for no answer."""
     if not line:
         raise AttemptError("failed", "")
     if not line.endswith(b"\n") and len(line) > LINE_BYTES:
@@ -400,7 +388,6 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
 
 
 def _line(text: str | bytes) -> str:
-    """A text in a message."""
     shown_part = text[: 4 * SHOWN_CHARACTERS]
     shown_text = shown_part if isinstance(shown_part, str) else shown_part.decode("utf-8", "replace")
     return " ".join(shown_text.split())[:SHOWN_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Searching with a system that runs elsewhere: its answers are stored before they are used."""
+"""Search by a system that runs elsewhere; its answers are stored before use."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
-from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
+from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName, user_level
 from weir.files.runs import say_order
-from weir.registry import session_only
+from weir.registry import declared_version, session_only
 from weir.services.answers import (
     Request,
     RequestCounts,
@@ -37,8 +37,8 @@ from weir.services.answers import (
     run_requests,
 )
 from weir.services.requests import CONTINUES
-from weir.systems.composite import known_rows
-from weir.systems.protocol import IN_MEMORY, Context, Costs, check_k
+from weir.systems.composite import AnsweredDocuments, known_rows
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, check_k
 
 # ----------
 # The fingerprint of a collection that is copied to a server.
@@ -48,7 +48,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """The fingerprint of what these views read of a corpus; for one in memory the hash of it."""
+    """Return the fingerprint of a corpus's views, or their hash if the corpus is in memory."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -69,7 +69,7 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """As `kept_columns`, of (identifier, score) pairs, of which all have a score or none; raises ValueError."""
+    """Return (identifier, score) pairs as stored columns; raises ValueError, also if only some have scores."""
     names, scores = [name for name, _ in results], [score for _, score in results]
     bare = scores.count(None)
     if 0 < bare < len(scores):
@@ -78,10 +78,9 @@ def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
 
 
 def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> dict[str, object]:
-    """Identifiers, best first, and their scores as {"docs": [...], "scores": [...]}; scores: None for rank order.
+    """Return results, best first, as {"docs": [...], "scores": [...]}; `scores` None for rank order.
 
-    Identifiers may be whole numbers, scores texts. Raises ValueError for what is no identifier or no finite number, and
-    for a document that stands twice.
+    Raises ValueError for a bad or repeated identifier and a score that is not finite.
     """
     if not set(map(type, names)) <= {str, int} or "" in names:
         wrong = next(name for name in names if type(name) not in (str, int) or name == "")
@@ -97,12 +96,11 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
 
 
 def brief(value: object) -> str:
-    """A value in a message."""
+    """Return a value as JSON, shortened for a message."""
     return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
 
 
 def _number(score: object, name: str) -> float:
-    """A score; some servers write it as a text."""
     number = math.nan
     if isinstance(score, (int, float, str)) and not isinstance(score, bool):
         with suppress(ValueError, OverflowError):
@@ -128,9 +126,9 @@ EXPECTED = "what docs/retrievers.md says"
 
 
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
-    """A frozen dataclass of settings from a table of a file; where: what the table is called.
+    """Return a dataclass of settings from a table of a file; `where` is the table in messages.
 
-    Raises UnknownName for a key that it does not have, FormatError, naming file and table, for whatever else is wrong.
+    Raises UnknownName for an unknown key, FormatError, with file and table, for other errors.
     """
     if not isinstance(table, Mapping):
         raise FormatError(path, f"{where} is {type(table).__name__}", "a table")
@@ -149,19 +147,19 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise BadValue for a setting that is none of the known words."""
+    """Raise BadValue unless a setting is one of the choices."""
     if not (isinstance(value, str) and value in choices):
         raise BadValue(f"{name} is {value!r}; expected {', '.join(choices)}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise BadValue for a setting that is no text."""
+    """Raise BadValue unless a setting is a non-blank text."""
     if not (isinstance(value, str) and value.strip() and "\0" not in value):
         raise BadValue(f"{name} is {value!r}; expected a text")
 
 
 def check_number(name: str, value: object, most: float) -> None:
-    """Raise BadValue for a setting that is no number above 0, or 0, up to that."""
+    """Raise BadValue unless a setting is a number from 0 to `most`."""
     if isinstance(value, bool) or not (isinstance(value, (int, float)) and 0 <= value <= most):
         raise BadValue(f"{name} is {value!r}; expected a number from 0 to {most:g}")
 
@@ -174,57 +172,58 @@ ON_FAILURE = ("refuse", "missing")
 Number = TypeVar("Number", np.int32, np.float64)
 
 CHANCE = 0.01
-"""Below this probability, that the longest queries alone are empty by chance is not believed."""
+"""Probability below which it cannot be chance that only the longest queries are empty."""
 READ_ANSWERS = 1024
-"""Answers read from the store and turned into columns together."""
+"""Answers read and turned into columns together."""
 
 
 def check_on_failure(name: str, value: object) -> None:
-    """Raise BadValue for anything but what may become of a query without an answer."""
+    """Raise BadValue unless the value is 'refuse' or 'missing'."""
     if value not in ON_FAILURE:
         raise BadValue(f"{name}: on_failure is {value!r}; expected 'refuse' or 'missing'")
 
 
 @dataclass(frozen=True, eq=False)
 class RemoteService:
-    """A system that runs elsewhere, as it is asked.
-
-    name: how it prints; about: everything that decides an answer; new_worker: makes a Worker for requests of {"id",
-    "text", "k"}; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
-    answers were stored, raises where what gave them is not what `about` says any more; unknown: what becomes of
-    documents that the collection does not have, see `known_rows`.
-    """
+    """A server or program that ranks for Weir, with the rules for asking it and for failures."""
 
     name: str
     about: Mapping[str, object]
+    """Everything that decides an answer."""
     new_worker: Callable[[Retried], Worker]
+    """Makes a Worker for requests of {"id", "text", "k"}."""
     policy: RequestPolicy
     on_failure: str
+    """Treatment of unanswered queries: "refuse" or "missing"."""
     confirm: Callable[[], None] = lambda: None
+    """Called after new answers are stored; raises if `about` no longer describes the service."""
     unknown: str = "refuse"
+    """Treatment of documents outside the collection, see `known_rows`."""
 
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A service and the documents that it may answer with; index: what these cost on its side, where that is known."""
+    """A service with the documents that it may return."""
 
     service: RemoteService
     corpus: Corpus
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
+    """Costs of its index on the server, if known."""
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """What the service answers, each query asked once and never again where its version stands.
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        """Return the service's rankings; each query is sent once per version, or anew without `context.reuse`.
 
-        Raises ServiceError where queries have no answer, unless they are to be missing, and where too many in a row
-        have none, or where every answer is empty; BadRanking for what is no ranking of these documents. Warns
-        (RankingWarning) of missing queries, and where the longest have only empty answers.
+        Raises ServiceError for queries without an answer, unless they may be missing, and if too many in a
+        row have none or all are empty; BadRanking for unknown documents. Warns (RankingWarning) of missing
+        queries, and if only the longest are empty.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)
         progress = None if report is None else lambda done: report(done, total)
-        with answer_store(str(service.about["system"]), service.about) as store:
+        about = service.about if context.reuse else {**service.about, **declared_version(None)}
+        with answer_store(str(service.about["system"]), about) as store:
             counts = run_requests(
                 self._requests(queries, k), service.new_worker, store, service.policy, progress
             )
@@ -235,7 +234,7 @@ class RemoteSearcher:
             query: list[Int32] = []
             doc: list[Int32] = []
             score: list[Float64] = []
-            requests, unknown = self._requests(queries, k), ""
+            requests, unknown, documents = self._requests(queries, k), "", AnsweredDocuments(self.corpus)
             order = OrderCounts()
             sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
             while some := list(islice(requests, READ_ANSWERS)):
@@ -256,7 +255,7 @@ class RemoteSearcher:
                     values += range(len(docs), 0, -1) if scores is None else scores
                     numbers += [request.number] * len(docs)
                 query.append(np.array(numbers, np.int32))
-                doc.append(self.corpus.ids.codes(names).astype(np.int32))
+                doc.append(documents.codes(names))
                 score.append(np.array(values, np.float64))
                 order += counts_of_scores(given)
                 lacking = np.flatnonzero(doc[-1] < 0)
@@ -269,12 +268,11 @@ class RemoteSearcher:
                 hint = "once it answers otherwise, declare another version" if kept else ""
                 rows, note = known_rows(*columns[:2], lambda _: unknown, queries.ids, service.unknown, hint)
                 columns = (columns[0][rows], columns[1][rows], columns[2][rows])
-                warnings.warn(RankingWarning(f"{service.name}: {note}"), stacklevel=2)
-            run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))
+                warnings.warn(RankingWarning(f"{service.name}: {note}"), stacklevel=user_level())
+            run = Run.from_columns(queries.ids, documents.ids, *columns, Named(self.service.name))
             return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
 
     def costs(self) -> Costs:
-        """What was asked, how long answers took and what failed; asking again is not for free."""
         return self.index + Costs(services=(self.use.named(self.service.name),))
 
     def _requests(self, queries: Queries, k: int) -> Iterator[Request]:
@@ -286,7 +284,6 @@ class RemoteSearcher:
                 yield Request(number, answer_key(body), body)
 
     def _refuse(self, counts: RequestCounts, total: int) -> None:
-        """Say what has no answer: as an error, or as a warning where queries are to be missing."""
         if counts.first is None:
             return
         request, why = counts.first
@@ -300,10 +297,11 @@ class RemoteSearcher:
             )
         if self.service.on_failure == "refuse":
             raise ServiceError(f'{message}{again}; on_failure="missing" scores them as missing')
-        warnings.warn(RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=2)
+        warnings.warn(
+            RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=user_level()
+        )
 
     def _check_empty(self, queries: Queries, sizes: NDArray[np.int64]) -> None:
-        """Report a service that answers nothing, or nothing to long queries."""
         answered, empty = int((sizes >= 0).sum()), int((sizes == 0).sum())
         if empty < 1 or answered < 2:
             return
@@ -315,7 +313,7 @@ class RemoteSearcher:
                     f"{name}: {message}; check what is searched there and its fields, and declare a new version once "
                     f'it answers; on_failure="missing" scores them as missing'
                 )
-            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=3)
+            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=user_level())
             return
         lengths = np.array([len(text) for text in queries.text.tolist()])
         longest = int(lengths[sizes > 0].max())
@@ -326,12 +324,11 @@ class RemoteSearcher:
                     f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, have "
                     f"no results, which is unlikely to be chance: the service may limit the number of words"
                 ),
-                stacklevel=3,
+                stacklevel=user_level(),
             )
 
 
 def _joined(parts: list[NDArray[Number]], dtype: type[Number]) -> NDArray[Number]:
-    """Pieces of a column as one; the pieces go, since a column may have ten millions of rows."""
     whole = np.concatenate([np.empty(0, dtype), *parts])
     parts.clear()
     return whole

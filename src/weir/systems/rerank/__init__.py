@@ -1,1 +1,1 @@
-"""Re-ranking: pipelines and what scores their candidates."""
+"""Re-ranking pipelines and their scorers."""

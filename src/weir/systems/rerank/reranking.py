@@ -1,4 +1,4 @@
-"""Re-ranking: the first documents of each ranking in the order of new scores."""
+"""Re-ranking: the first documents of each ranking re-ordered by new scores."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Float32, Float64, Int64
-from weir.errors import BadRanking, RankingWarning
+from weir.errors import BadRanking, RankingWarning, user_level
 from weir.settings import settings
 from weir.systems.composite import rankings, renumbered, scores
 from weir.systems.protocol import (
+    ANSWERS,
     DEPTH,
     IN_MEMORY,
     MAX_DEPTH,
@@ -35,7 +36,7 @@ from weir.systems.protocol import (
 )
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.journal import Hashes, hash_texts
-from weir.systems.vectors.store import EncodingBlocks, VectorStore, completed
+from weir.systems.vectors.store import EncodingBlocks, RowStore, completed
 
 if TYPE_CHECKING:
     from weir.models.tokens import Text
@@ -45,18 +46,18 @@ if TYPE_CHECKING:
 
 
 SCORE_STEP = 2.0**-16
-"""What each further place takes from a score: doubles and floats tell it apart, and scores differ by more."""
+"""Decrease of a score from rank to rank: floats resolve it, and model scores differ by more."""
 RELATIVE_STEP = 2.0**-20
-"""What equal scores differ by afterwards, as a share of the query's largest: floats tell it apart."""
+"""Distance between equal scores after settling, as a share of the query's largest; floats resolve it."""
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """A finite score for each candidate, lower from place to place of the order that `values` makes.
+    """Return a finite score per candidate, falling strictly along the order that `values` makes.
 
-    values: float64 aligned with the candidates in the first stage's order, NaN where there is none; ptr: where each
-    query's begin. A candidate without a value stays at its place, the others fill the other places by value, equal ones
-    in the first stage's order. The score is the value, or that of the place before (at the first, of the next) where
-    there is none, less SCORE_STEP for each place from the top.
+    values: float64 in the first stage's order, NaN if missing.
+    ptr: offsets of each query.
+
+    A candidate without a value keeps its rank; the others fill the remaining ranks by value, then by rank.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -75,11 +76,12 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """The scores with equal ones made to fall in the first stage's order, and lower ones where room is needed.
+    """Return scores with ties in the first stage's order, RELATIVE_STEP apart.
 
-    values: float64 aligned with the candidates in the first stage's order; ptr: where each query's begin. The order of
-    different scores stays, and a score that equals no other keeps its value where RELATIVE_STEP apart is room enough.
-    LOWEST_SCORE, which says that there is none, becomes a score below the others.
+    values: float64 in the first stage's order; LOWEST_SCORE becomes lowest.
+    ptr: offsets of each query.
+
+    Distinct scores keep their order, and their values if there is room.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -103,51 +105,52 @@ def settled_by_place(values: Float64, ptr: Int64) -> Float64:
 
 VIEW = "title text"
 BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
-"""Pairs scored together and kept: what a killed process loses at most."""
+"""Pairs scored and stored together, which is the most that a killed process loses."""
 RENDERED_PAIRS = 4096
 """Pairs rendered together."""
 
 
 class PairModel(Protocol):
-    """A model in memory that reads a query and a document together."""
+    """A loaded model that reads a query and a document together."""
 
     @property
-    def alone(self) -> bool:
-        """Whether a pair's score is the same bits whatever else is scored with it."""
+    def batch_independent(self) -> bool:
+        """True if a pair's score has the same bits in any batch."""
         ...
 
     @property
     def device(self) -> str:
-        """Where it computes, such as "cpu" or "cuda:1"."""
+        """Its device, such as "cpu" or "cuda:1"."""
         ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """The scores of (query, document) in order, some at a time; done: called with the pairs finished so far."""
+        """Yield the scores of (query, document) in order; `done` is called with the number finished."""
         ...
 
 
 @dataclass
 class Steps:
-    """Progress through batches, and within each of them. before: what the batches before it have finished."""
+    """Reports how many pairs are scored, across batches and within the current one."""
 
     progress: Progress | None
     total: int
     before: int = 0
+    """Work finished before the current batch."""
 
     def batch(self, done: int, _: int) -> None:
-        """A batch begins, with so much done."""
+        """Begin a batch after `done` finished pairs."""
         self.before = done
         self.within(0)
 
     def within(self, count: int) -> None:
-        """So much of the batch is done."""
+        """Report pairs finished in the current batch."""
         if self.progress is not None:
             self.progress(self.before + count, self.total)
 
 
 @dataclass
 class CacheCounts:
-    """Pairs asked for, and those of them that had to be computed."""
+    """Numbers of pairs that were scored, and of those computed instead of read."""
 
     requested: int = 0
     computed: int = 0
@@ -155,28 +158,24 @@ class CacheCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """A model of pairs and the documents it reads.
-
-    name: of the re-ranker, in messages; about: everything that decides a pair's score.
-    """
+    """Scores queries with documents of a corpus by a model that reads both together."""
 
     name: str
+    """Name of the re-ranker in messages."""
     model: PairModel
     about: Mapping[str, object]
+    """Everything that decides a pair's score."""
     corpus: Corpus
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """The model's score of every candidate with its query; progress: (pairs with a score, all pairs).
-
-        Raises BadRanking for a score that is not finite, which is not kept.
-        """
+        """Return each candidate's score; raises BadRanking for a score that is not finite."""
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
         if not context.reuse:
             return self._computed(pairs, np.arange(len(pairs)), None).astype(np.float64)
-        store, hashes = VectorStore.of(settings().home / "scores", self.about), pairs.hashes()
+        store, hashes = RowStore.of(settings().home / "scores", self.about), pairs.hashes()
         self.counts.requested += len(pairs)
         steps = Steps(context.progress, len(pairs))
 
@@ -188,31 +187,29 @@ class PairScorer:
         # The pairs of a query are a block where others of a batch move bits, so that another query changes nothing.
         block = BLOCK_PAIRS[self.model.device.partition(":")[0]]
         cut = EncodingBlocks(
-            block, whole=not self.model.alone, group=candidates.query_of_row().astype(np.int64)
+            block, whole=not self.model.batch_independent, group=candidates.query_of_row().astype(np.int64)
         )
         snapshot = completed(store, hashes, add, steps.batch, cut)
         return snapshot.vectors(snapshot.texts.find(hashes))[:, 0].astype(np.float64)
 
     def costs(self) -> Costs:
-        """How many scores were asked for, and computed, so far; without reuse each is computed and none kept."""
         return Costs(
             requested_pairs=self.counts.requested, computed_pairs=self.counts.computed, repeatable=True
         )
 
     def _computed(self, pairs: Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
-        """The scores of these pairs."""
         scores = np.concatenate(list(self.model.scores(pairs.take(numbers), done)))
         bad = np.flatnonzero(~np.isfinite(scores))
         if len(bad):
             raise BadRanking(
-                f"{self.name}: the score of {pairs.name(int(numbers[bad[0]]))} is {scores[bad[0]]}"
+                f"{self.name}: the score of {pairs.pair_name(int(numbers[bad[0]]))} is {scores[bad[0]]}"
             )
         return scores
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The texts of queries and their candidates."""
+    """The texts of each query with each of its candidates, read when needed."""
 
     queries: Queries
     candidates: Run
@@ -221,14 +218,14 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.candidates.doc)
 
-    def name(self, number: int) -> str:
-        """What a message calls a pair."""
+    def pair_name(self, number: int) -> str:
+        """Return the identifiers of a pair's query and document in words, for messages."""
         query = int(self.candidates.query_of_row()[number])
         document = self.candidates.docs[int(self.candidates.doc[number])]
         return f"query '{self.queries.ids[query]}', document '{document}'"
 
     def take(self, numbers: Int64) -> Iterator[tuple[str, str]]:
-        """These pairs."""
+        """Yield the texts (query, document) of these pairs."""
         queries, query = self.queries.text.tolist(), self.candidates.query_of_row()
         for start in range(0, len(numbers), RENDERED_PAIRS):
             some = numbers[start : start + RENDERED_PAIRS]
@@ -236,7 +233,7 @@ class Pairs:
             yield from zip([queries[q] for q in query[some]], texts.tolist(), strict=True)
 
     def hashes(self) -> Hashes:
-        """The hash of each pair: that of the query's length, the query and the document."""
+        """Return a hash of each pair's query length, query and document."""
         every = np.arange(len(self))
         blocks = [
             self.take(every[start : start + RENDERED_PAIRS]) for start in range(0, len(self), RENDERED_PAIRS)
@@ -249,37 +246,33 @@ class Pairs:
 
 
 MIN_QUERIES_TO_WARN = 10
-"""Queries below which an unchanged order says nothing."""
+"""Least number of queries for which an unchanged order causes a warning."""
 MIN_RELATIVE_STEP = 2.0**-20
-"""Smallest step behind the depth, as a share of the score: large enough for floats to tell apart."""
+"""Smallest step between scores below the re-ranking depth, as a share of the score; floats resolve it."""
 
 
 class TwoStage(Protocol):
-    """A system that finds documents, and a re-ranker that orders the first of them anew."""
+    """A system whose first stage finds documents and whose re-ranker re-orders them."""
 
     @property
     def first(self) -> Retriever:
-        """What finds documents."""
+        """The system whose results are re-ranked."""
         ...
 
     @property
     def reranker(self) -> Reranker:
-        """What scores the first of each ranking, see `rerank_depths`."""
+        """The re-ranker, which scores `rerank_depths` documents."""
         ...
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Whether the answers of the first stage are candidates, all of which are scored unless a depth is named."""
+    """Return whether the first stage returns candidates."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """How many of the first documents of each query's ranking are scored: the depth that is named.
-
-    Without one all candidates, be they those of the first stage or those that the collection names for the query, and
-    DEPTH of other rankings.
-    """
+    """Return how many documents of each query are scored: the named depth, else all candidates or DEPTH."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
         return np.full(len(queries), MAX_DEPTH if depth is None else depth)
@@ -287,7 +280,7 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """How many documents the first stage is asked for, where k are wanted of both stages."""
+    """Return the depth to which the first stage is asked, for k results."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -299,7 +292,7 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """The rows of a first stage's rankings that are scored; the query's own document does not count to the depth."""
+    """Return the rows to score; the query's own document does not count towards the depth."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -309,14 +302,13 @@ def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) 
 
 
 def _listed(queries: Queries) -> Int64:
-    """How many candidates the collection names for each query."""
     lists = None if queries.metadata is None else queries.metadata.candidates
     return np.zeros(len(queries), np.int64) if lists is None else lists.lengths()
 
 
 @dataclass
 class RerankCounts:
-    """Documents that the first stage gave, and those of them behind the depth."""
+    """Documents from the first stage, and unscored ones among them."""
 
     candidates: int = 0
     unscored: int = 0
@@ -324,7 +316,7 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """The searcher of the first system, and what scores its first documents anew."""
+    """A first stage's searcher and the scorer of its first documents."""
 
     system: TwoStage
     corpus: Corpus
@@ -333,16 +325,13 @@ class RerankingSearcher:
     counts: RerankCounts = field(default_factory=RerankCounts)
 
     @checked
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query, the first of them in the re-ranker's order.
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        """Return the k best documents of each query, re-ranked.
 
-        Equal scores are in the order of identifiers, as everywhere; where the first stage ranks nothing they are in
-        a drawn order, and documents that the re-ranker cannot score behind those that it can. It ranks nothing where it
-        says so, and candidates of a query that all score the same are drawn here.
-
-        Warns (RankingWarning) where the re-ranker cannot tell the candidates of a query apart, and where it leaves
-        most rankings as they were. Raises BadRanking for scores that are missing or not finite, and for a first
-        ranking that holds a document twice; BadValue for k below 1.
+        Ties are ordered by identifier, but at random by seed if the first stage ranks nothing; unscorable
+        documents then come last. Warns (RankingWarning) of queries with equal scores, and if few rankings
+        change. Raises BadRanking for scores missing or not finite, and repeated documents; BadValue for k
+        below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)
@@ -364,32 +353,29 @@ class RerankingSearcher:
         name = Named(str(self.system))
         run = Run.from_columns(first.queries, first.docs, first.query_of_row(), first.doc, score, name)
         for note in _notes(str(self.system.reranker), candidates, new, run, drawn):
-            warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=2)
+            warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=user_level())
         return run.top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """As `search`: its parts rank only what may be ranked."""
         return self.search(queries, k, context)
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Whether its first stage is asked as deep for one more."""
         room = (rerank_room(self.system, queries, depth, self.corpus) for depth in (k, k + 1))
         return next(room) == next(room)
 
     def costs(self) -> Costs:
-        """Those of both parts, and how many documents were left unscored so far."""
         own = Costs(candidates=self.counts.candidates, unscored=self.counts.unscored, repeatable=True)
         return own + Costs.of((self.first, self.scorer))
 
 
 def rows_of_run(run: Run, rows: Int64) -> Run:
-    """The run with these rows only."""
+    """Return the run with only these rows."""
     ptr = np.searchsorted(rows, run.ptr).astype(np.int64)
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 
 
 def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[np.bool_]]:
-    """(candidates in the order in which they are re-ranked, whether that of each query is drawn)."""
+    """Return (run in the order to re-rank, which queries' orders are random)."""
     first = system.first
     if not has_candidates(system) or not isinstance(first, CandidateSource):
         return run, np.zeros(len(queries), np.bool_)
@@ -411,7 +397,7 @@ def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[n
 
 
 def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
-    """The new scores of the chosen rows, which are the first of each ranking, and lower ones for the others."""
+    """Return new scores of the chosen rows, and lower scores for all other rows."""
     score = np.full(len(run.doc), np.inf)
     score[chosen] = new
     filled = np.flatnonzero(np.diff(run.ptr))
@@ -428,7 +414,6 @@ def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
 
 
 def _notes(who: str, candidates: Run, new: Float64, after: Run, drawn: NDArray[np.bool_]) -> list[str]:
-    """What looks wrong: queries whose candidates all score the same, orders that stay as they were."""
     several = np.flatnonzero(np.diff(candidates.ptr) > 1)
     if len(several) == 0:
         return []

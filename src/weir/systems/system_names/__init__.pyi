@@ -13,27 +13,17 @@ from weir.systems.fused import logisr as logisr
 from weir.systems.fused import rbc as rbc
 from weir.systems.fused import rrf as rrf
 from weir.systems.fused import wsum as wsum
-from weir.systems.late_interaction import ColBERT
-from weir.systems.learned_sparse import sparta as sparta
-from weir.systems.learned_sparse import splade as splade
-from weir.systems.learned_sparse import unicoil as unicoil
 from weir.systems.lexical.bm25 import BM25, BM25F
-from weir.systems.lexical.expansions import DeepCT, Doc2Query
 from weir.systems.lexical.passages import Chunked
 from weir.systems.lexical.rm3 import RM3
 from weir.systems.remote.command import Command
-from weir.systems.remote.endpoint import Http
 from weir.systems.stored_run import CandidatePool, StoredRun
 
 bm25 = BM25
 bm25f = BM25F
 chunked = Chunked
-colbert = ColBERT
 command = Command
-deepct = DeepCT
-doc2query = Doc2Query
 filtered = Filtered
-http = Http
 pool = CandidatePool
 rm3 = RM3
 run = StoredRun

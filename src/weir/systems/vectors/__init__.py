@@ -1,1 +1,1 @@
-"""Vectors: the stores they are kept in, exact search over them on processor and GPU, and approximate indexes."""
+"""Vectors: stores, exact search on processor and GPU, and approximate indexes."""

@@ -1,4 +1,4 @@
-"""Exact search over vectors: documents are read in blocks, and the results stand in trec order."""
+"""Exact search over vectors that are read in blocks, with results in trec order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir import kernels
 from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.settings import settings
@@ -27,21 +28,21 @@ class VectorSource(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The dimension of a vector."""
+        """Number of dimensions of a vector."""
         ...
 
     def __len__(self) -> int: ...
 
     def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1, float32[n, d] in rows without gaps, valid until the next block is asked for."""
+        """Return vectors start..stop-1, contiguous float32[n, d], valid until the next block."""
         ...
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """The vectors of these numbers: float32[n, d], copied."""
+        """Return copies of the vectors of these numbers, float32[n, d]."""
         ...
 
     def release(self) -> None:
-        """Give back what memory blocks read before still take."""
+        """Free the memory of earlier blocks."""
         ...
 
 
@@ -53,56 +54,50 @@ class ArraySource:
 
     @property
     def dimensions(self) -> int:
-        """The dimension of a vector."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:
         return len(self.values)
 
     def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1; a view where they are float32 already."""
         return np.ascontiguousarray(self.values[start:stop], np.float32)
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """The vectors of these numbers, copied."""
         return np.ascontiguousarray(self.values[numbers], np.float32)
 
     def release(self) -> None:
-        """Nothing: the array is the caller's."""
+        """Do nothing: the array is the caller's."""
 
 
 @dataclass(frozen=True, eq=False)
 class SubsetSource:
-    """Some of other vectors. numbers: int64[n], which."""
+    """Some of the vectors of another source, renumbered from 0."""
 
     rows: VectorSource
     numbers: Int64
+    """int64[n], the selected vectors."""
 
     @property
     def dimensions(self) -> int:
-        """The dimension of a vector."""
         return self.rows.dimensions
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1 of those chosen; what was read for them is given back at once, being copied."""
         vectors = self.rows.take(self.numbers[start:stop])
         self.rows.release()
         return vectors
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """The vectors of these numbers among those chosen."""
         return self.rows.take(self.numbers[numbers])
 
     def release(self) -> None:
-        """See VectorSource."""
         self.rows.release()
 
 
 def spread(count: int, runs: int, each: int) -> Int64:
-    """Numbers of documents, ascending: so many runs, evenly spread over `count` documents, of `each` side by side."""
+    """Return ascending document numbers: `runs` evenly spread runs of `each` neighbours."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -113,86 +108,88 @@ def spread(count: int, runs: int, each: int) -> Int64:
 
 
 BLOCK_BYTES = 1 << 22
-"""Bytes of vectors packed at once: they stay in the third cache while all queries pass."""
+"""Bytes of vectors packed at once, which stay in the L3 cache while all queries pass."""
 RELEASE_BYTES = 1 << 26
-"""Bytes of vectors read until the memory of those before is given back."""
+"""Bytes of vectors read before memory of earlier ones is released."""
 FEW_QUERIES = 3
-"""Queries up to which reading the documents takes longer than scoring them."""
+"""Number of queries up to which reading takes longer than scoring."""
 MAX_RESCORED_SHARE = 0.12
-"""Share of pairs looked at exactly beyond which a first pass in bytes does not pay."""
+"""Share of pairs scored exactly beyond which a first pass in bytes does not pay."""
 CENTRE_SAMPLE = 64, 32
-"""Runs of documents from which the centre is taken, and documents in a run."""
+"""Number of runs, and documents in each, that determine the centre."""
 LARGEST_PRODUCTS = 4e18
-"""A query's largest number times its dimensions beyond which a float might not hold a sum of its products."""
+"""A query's largest number times its dimensions, beyond which a float may overflow."""
 MAX_BYTE_DIMENSIONS = 1 << 16
-"""Dimensions beyond which sums of products of bytes might not fit 32 bits."""
+"""Dimensions beyond which sums of byte products may overflow 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScannedVectors:
-    """What is searched. rank: int32[N], places among ties; centre: float32[d], a vector near the middle of the
-    documents; eight: whether the first pass is in bytes; settled: whether it stays so, however little bytes tell;
-    progress: called with (documents read, all)."""
+    """The document vectors that a search scans, with choices that hold for all its queries."""
 
     rows: VectorSource
     rank: Int32
+    """int32[N], places among ties."""
     cosine: bool
     eight: bool
+    """True if the first pass is in bytes."""
     settled: bool
+    """True if the first pass stays in bytes, however many pairs it leaves to exact scoring."""
     centre: Float32
+    """float32[d]: near the documents' mean."""
     progress: Progress | None
+    """Called with (documents read, all)."""
 
     @staticmethod
     def of(
         rows: VectorSource, rank: Int32, cosine: bool, first_pass: str, progress: Progress | None = None
     ) -> ScannedVectors:
-        """Bytes where the processor multiplies them, unless floats are asked for; floats otherwise."""
-        from weir.kernels.simd import HAS_INT8
-
-        eight = HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
+        """Return the vectors, with a first pass in bytes if possible and not refused."""
+        eight = kernels.simd.HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
-        """Candidates that a query may have before all but its k best are dropped."""
+        """Return the number of candidates of a query that the first pass holds for k results."""
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class BestSoFar:
-    """The best of each query in trec order. ranks: int32[Q, k]; scores: float32[Q, k]; count: int64[Q], how many of
-    them there are; exact: pairs scored exactly."""
+    """The best documents of each query in trec order."""
 
     ranks: Int32
+    """int32[Q, k]."""
     scores: Float32
+    """float32[Q, k]."""
     count: Int64
+    """int64[Q], how many are filled."""
     exact: int
+    """Pairs scored exactly."""
 
 
 def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None) -> BestSoFar:
-    """The k best documents of each query among those that score its bar or more, float32[Q]; all without one.
+    """Return each query's k best documents that score at least `bar`, float32[Q], if given.
 
-    k is no more than there are documents. Raises BadValue for a vector that is not finite.
+    Raises BadValue for a vector that is not finite.
     """
-    from weir.kernels.dot_product import all_finite, norms, scan_few, write_top_k
-    from weir.kernels.simd import WIDTH
-
     rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
     if vectors.cosine:
-        norms(queries, length)
+        kernels.dot_product.norms(queries, length)
     best = _Best.of(len(queries), vectors.room(k), bar)
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
-    size = max(1, BLOCK_BYTES // (4 * max(rows.dimensions, 1) * WIDTH)) * WIDTH
+    width = kernels.simd.WIDTH
+    size = max(1, BLOCK_BYTES // (4 * max(rows.dimensions, 1) * width)) * width
     exact, pause = 0, max(1, RELEASE_BYTES // (4 * rows.dimensions * size))
     scanner = None
     if len(queries) > FEW_QUERIES:
-        scanner = _Scanner.of(vectors, queries, length, vectors.eight, size)
+        scanner = _Scanner.of(vectors, queries, length, vectors.eight, size, threads)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
             if vectors.progress is not None:
                 vectors.progress(start, len(rows))
             block = rows.block(start, min(start + size, len(rows)))
-            if not all_finite(block):
+            if not kernels.dot_product.all_finite(block):
                 bad = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
                 bad = int(rows.numbers[bad]) if isinstance(rows, SubsetSource) else bad
                 raise BadValue(f"the vector of document {bad} is not finite")
@@ -200,27 +197,27 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
                 rows.release()
             lengths, rank = np.empty(len(block) if vectors.cosine else 0), vectors.rank[start : start + size]
             if vectors.cosine:
-                norms(block, lengths)
+                kernels.dot_product.norms(block, lengths)
             if scanner is None:
-                scan_few(
+                kernels.dot_product.scan_few(
                     block, lengths, rank, queries, length, 0, len(queries), k,
                     best.keys, best.count, best.floor, best.bar,
                 )  # fmt: skip
                 exact += len(queries) * len(block)
                 continue
-            scored = scanner.take(block, lengths, rank, best, k, pool, threads)
+            scored = scanner.take(block, lengths, rank, best, k, pool)
             exact += scored
             often = scored > MAX_RESCORED_SHARE * len(queries) * len(block)
             if often and scanner.eight and not vectors.settled and start > best.keys.shape[1]:
-                scanner = _Scanner.of(vectors, queries, length, False, size)
+                scanner = _Scanner.of(vectors, queries, length, False, size, threads)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
-    write_top_k(k, best.keys, best.count, ranks, scores)
+    kernels.dot_product.write_top_k(k, best.keys, best.count, ranks, scores)
     return BestSoFar(ranks, scores, best.count, exact)
 
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """Top-k candidates of each query while blocks pass; see kernels.dot_product."""
+    """Candidates of each query while blocks pass; see kernels.dot_product."""
 
     keys: Int64
     count: Int64
@@ -229,7 +226,6 @@ class _Best:
 
     @staticmethod
     def of(queries: int, room: int, bar: Float32 | None) -> _Best:
-        """Empty top-k lists, whose thresholds are the bars of their queries: lower scores are not collected."""
         floor, least = np.full(queries, np.iinfo(np.int64).min), np.full(queries, -np.inf)
         if bar is not None:
             bits = bar.view(np.int32).astype(np.int64)
@@ -239,35 +235,36 @@ class _Best:
 
 @dataclass(frozen=True, eq=False)
 class _Scanner:
-    """Packs blocks of documents and takes queries past them; the arrays are reused from block to block.
-
-    length: of each query, empty for dot; packed, facts, gauge: the queries and their error bounds, see `_packed`.
-    """
+    """Scores blocks of documents against all queries, with arrays reused between blocks."""
 
     queries: Float32
     length: Float64
+    """Of each query, empty for dot."""
     centre: Float32
     eight: bool
     packed: NDArray[np.uint8]
+    """Queries as `_packed` returns them, like facts and gauge."""
     facts: Float32
     gauge: Float64
     panels: NDArray[Any]
     lane: Float32
     most: Float32
+    threads: int
 
     @staticmethod
-    def of(vectors: ScannedVectors, queries: Float32, length: Float64, eight: bool, size: int) -> _Scanner:
-        from weir.kernels.simd import WIDTH
-
-        d, count = queries.shape[1], -(-size // WIDTH)
-        shape = (count, -(-d // 4), WIDTH) if eight else (count, d, WIDTH)
+    def of(
+        vectors: ScannedVectors, queries: Float32, length: Float64, eight: bool, size: int, threads: int
+    ) -> _Scanner:
+        d, width = queries.shape[1], kernels.simd.WIDTH
+        count = -(-size // width)
+        shape = (count, -(-d // 4), width) if eight else (count, d, width)
         panels = np.zeros(shape, np.uint32 if eight else np.float32)
-        lane, most = np.zeros((count, 2, WIDTH), np.float32), np.zeros((count, 2), np.float32)
+        lane, most = np.zeros((count, 2, width), np.float32), np.zeros((count, 2), np.float32)
         unit = queries.astype(np.float64)
         if vectors.cosine:
             unit = np.divide(unit, length[:, None], out=np.zeros_like(unit), where=length[:, None] > 0)
         packed = _packed(unit, vectors.centre, eight)
-        return _Scanner(queries, length, vectors.centre, eight, *packed, panels, lane, most)
+        return _Scanner(queries, length, vectors.centre, eight, *packed, panels, lane, most, threads)
 
     def take(
         self,
@@ -277,44 +274,46 @@ class _Scanner:
         best: _Best,
         k: int,
         pool: ThreadPoolExecutor,
-        threads: int,
     ) -> int:
-        """Score a block against every query; returns how many pairs were scored exactly.
+        """Score a block against every query; return the number of pairs scored exactly.
 
-        lengths: of the documents, empty for dot; rank: their places among ties.
+        lengths: of the documents, empty for dot.
         """
-        from weir.kernels.dot_product import pack_bytes, pack_floats, scan
-        from weir.kernels.simd import ROWS, WIDTH
-
-        count = -(-len(block) // WIDTH)
+        count = -(-len(block) // kernels.simd.WIDTH)
         panels = self.panels[:count].reshape(count, -1).view(np.uint8)
 
         def pack(first: int, stop: int) -> None:
             if self.eight:
-                pack_bytes(block, lengths, self.centre, first, stop, self.panels, self.lane, self.most)
+                kernels.dot_product.pack_bytes(
+                    block, lengths, self.centre, first, stop, self.panels, self.lane, self.most
+                )
             else:
-                pack_floats(block, lengths, first, stop, self.panels, self.lane, self.most)
+                kernels.dot_product.pack_floats(
+                    block, lengths, first, stop, self.panels, self.lane, self.most
+                )
 
         def score(first: int, stop: int) -> int:
-            return scan(
+            return kernels.dot_product.scan(
                 self.eight, block, lengths, rank, panels, self.lane, self.most,
                 self.queries, self.length, self.packed, self.facts, self.gauge, first, stop, k,
                 best.keys, best.count, best.floor, best.bar,
             )  # fmt: skip
 
-        list(pool.map(pack, *_shares(count, threads, 1)))
+        list(pool.map(pack, *_shares(count, self.threads, 1)))
         # What float sums of squares cannot see of very small numbers is added to the distances.
         self.most[:count] += np.float32(1e-18 * np.sqrt(block.shape[1]))
-        return sum(pool.map(score, *_shares(len(self.queries), threads, ROWS)))
+        return sum(pool.map(score, *_shares(len(self.queries), self.threads, kernels.simd.ROWS)))
 
 
 def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
-    """(packed queries, facts, gauge) for a first pass in bytes or floats; unit: float64[Q, d], see kernels."""
-    from weir.kernels.simd import ROWS
+    """Return the queries for a first pass as `kernels.dot_product.scan` takes them: (packed, facts, gauge).
 
+    unit: float64[Q, d].
+    """
     q, d = unit.shape
     middle = centre.astype(np.float64) if eight else np.zeros(d)
-    facts, gauge = np.zeros((q + ROWS, 3), np.float32), np.zeros((q, 5))
+    rows = q + kernels.simd.ROWS
+    facts, gauge = np.zeros((rows, 3), np.float32), np.zeros((q, 5))
     facts[:, 2] = np.inf
     centred = unit - middle
     norm, far = np.linalg.norm(centred, axis=1), float(np.linalg.norm(middle))
@@ -322,14 +321,14 @@ def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uin
     gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * far)
     beyond = np.abs(unit).max(axis=1) * d > LARGEST_PRODUCTS  # a unit that is not a number: looked at exactly
     if not eight:
-        floats = np.zeros((q + ROWS, d), np.float32)
+        floats = np.zeros((rows, d), np.float32)
         floats[:q], facts[:q, 1] = unit, np.where(beyond, np.nan, 1)
         return floats.view(np.uint8), facts, gauge
     scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
     inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
     whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
     gauge[:, 2] = np.linalg.norm(centred - whole * scale[:, None].astype(np.float64), axis=1)
-    bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
+    bytes_ = np.zeros((rows, 4 * -(-d // 4)), np.int8)
     bytes_[:q, :d] = whole
     facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
     facts[:q, 1] = np.where(beyond, np.nan, scale)
@@ -337,22 +336,19 @@ def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uin
 
 
 def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
-    """(starts, stops) of equal shares, for threads, with bounds at multiples of `unit`."""
     cuts = [min(count, -(-count * t // (threads * unit)) * unit) for t in range(threads + 1)]
     return cuts[:-1], cuts[1:]
 
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
-    """The mean of a sample of documents, subtracted before quantisation so that its errors are small."""
-    from weir.kernels.dot_product import all_finite
-
+    """Return the mean vector of a sample of documents, float32[d]; zeros if it is not finite."""
     block = rows.take(spread(len(rows), *CENTRE_SAMPLE)).astype(np.float64)
     rows.release()
     if cosine:
         length = np.linalg.norm(block, axis=1, keepdims=True)
         block = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
     centre: Float32 = block.mean(axis=0).astype(np.float32)
-    return centre if all_finite(centre[None]) else np.zeros(rows.dimensions, np.float32)
+    return centre if kernels.dot_product.all_finite(centre[None]) else np.zeros(rows.dimensions, np.float32)
 
 
 # ----------
@@ -362,21 +358,23 @@ def _centre(rows: VectorSource, cosine: bool) -> Float32:
 Similarity: TypeAlias = Literal["dot", "cosine"]
 
 CANDIDATE_BYTES = 1 << 28
-"""Bytes of candidates held at once; more queries than that allows go through the documents in several passes."""
+"""Candidates held at once; more queries take several passes."""
 SAMPLED_ONE_IN, SAMPLE_RUN = 32, 8
-"""One document of so many is in the sample, in runs of so many that lie side by side and are read together."""
+"""Share and run length of the sample: one document in 32, in runs of 8 neighbours."""
 BAR_DEVIATIONS = 5
-"""Standard deviations by which the sample's bar stays below what is expected of it."""
+"""Standard deviations by which the sample's bar stays below its expectation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Answers: ptr int64[Q + 1], doc int32[n], score float32[n], in trec order; exact: pairs scored in double."""
+    """The k best documents of each query, ordered as trec_eval orders them."""
 
     ptr: Int64
+    """int64[Q + 1]."""
     doc: Int32
     score: Float32
     exact: int
+    """Pairs scored in double."""
 
 
 def search(
@@ -388,14 +386,17 @@ def search(
     first_pass: Literal["auto", "int8", "fp32"] = "auto",
     progress: Progress | None = None,
 ) -> Found:
-    """The k best documents for each query, fewer where there are fewer; exact, and the same bits everywhere.
+    """Return the exact k best documents of each query, with the same bits on every machine.
 
-    rows: N vectors; queries: float32[Q, d]; similarity: dot, or cosine (0 for a vector of length 0); tie_rank:
-    int32[N], the numbers 0..N-1, places of documents of equal score (Ids.tie_ranks; by default their numbers).
-    first_pass: how candidates are found; it decides the time and never the answer; progress: called with (documents
-    read, all) before each block. A score is the sum of
-    products in double, rounded to float32. Memory: some blocks of documents and 1.5 k candidates for each query.
-    Raises BadValue for k below 1, other dimensions, and numbers that are not finite.
+    rows: N vectors.
+    queries: float32[Q, d].
+    similarity: dot, or cosine, which is 0 for a vector of length 0.
+    tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks), by default document numbers.
+    first_pass: how candidates are found, which changes only the time.
+    progress: called with (documents read, all) before each block.
+
+    Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
+    numbers that are not finite.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     if similarity not in ("dot", "cosine"):
@@ -417,17 +418,15 @@ def search(
     return Found(ptr, by_rank[ranks.ravel()], scores.ravel(), sum(p.exact for p in parts))
 
 
-def pair_scores(documents: Float32, query: Float32) -> Float64:
-    """The dot product of each document, float32[n, d], with one query, as `search` computes it."""
-    from weir.kernels.dot_product import dot_products
-
+def query_dot_products(documents: Float32, query: Float32) -> Float64:
+    """Return the dot product of each document, float32[n, d], with a query, with the same bits as `search`."""
     score = np.empty(len(documents), np.float32)
-    dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
+    kernels.dot_product.dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
     return score.astype(np.float64)
 
 
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
-    """(place of each document among ties, document of each place); raises BadValue where these are not 0..N-1."""
+    """Return (position of each document in the order of ties, document at each position); raises BadValue."""
     numbers = np.arange(count, dtype=np.int32)
     if tie_rank is None:
         return numbers, numbers
@@ -443,7 +442,7 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
 
 
 def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
-    """Top-k with a threshold that a sample suggests; queries for which it was too high are searched again without."""
+    """Return the best documents, searched with a bar from a sample, and without it for queries with too few results."""
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
@@ -458,11 +457,7 @@ def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSo
 
 
 def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:
-    """Some of the documents, and the place among them whose score at least k of all will hardly fail to reach.
-
-    Place 0 where a sample would not pay. Without one the k best so far stand in for the k best of all, and about
-    k (1 + ln(N / k)) documents are among them at some time.
-    """
+    """Return a sample, and the rank in it whose score k documents almost surely reach, 0 if sampling does not pay."""
     n, expected = len(vectors.rows), k / SAMPLED_ONE_IN
     place = int(expected + BAR_DEVIATIONS * math.sqrt(expected) + 3)
     if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):
@@ -473,7 +468,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:
-    """Raises BadValue where k, the shape of the queries, or a number of them is not what a search takes."""
+    """Raise BadValue for k below 1, a bad shape of queries, or a number that is not finite."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     if queries.ndim != 2:

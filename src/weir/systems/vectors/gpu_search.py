@@ -1,4 +1,4 @@
-"""Exact search on a GPU: torch multiplies and selects, the processor decides in double; the same bits as `search`."""
+"""Exact search on a GPU: torch finds candidates, the processor scores them in double, bit for bit as `search`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from weir.systems.vectors.exact_search import (
     Progress,
     VectorSource,
     checked,
-    pair_scores,
     places,
+    query_dot_products,
     search,
 )
 
 BLOCK_DOCUMENTS = 1 << 16
 """Documents multiplied at once."""
 BLOCK_QUERIES = 2048
-"""Queries answered together: their scores of a block of documents take half a gigabyte."""
+"""Queries searched together; their scores of a block take half a gigabyte."""
 
 RELEASE_QUERIES = 64
-"""Queries scored again until the memory of the documents read for them is given back."""
+"""Queries re-scored before document memory is released."""
 
 
 def search_on(
@@ -37,12 +37,10 @@ def search_on(
     tie_rank: Int32 | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """The k best documents of each query by dot product, as `search` finds them, with a first pass on a device.
+    """Return the k best documents by dot product, exactly as `search`, with candidates from a torch device.
 
-    device: as torch names it. Some more than k candidates are taken by their float scores and scored again as
-    `search` does; a query for which the error of floats leaves open whether that was enough, as where many
-    documents are equal, is asked of `search`. progress: as `search`. Raises BadValue as `search`, MissingExtra without
-    torch.
+    Queries whose float error leaves the result open go to `search`. Raises BadValue as `search`, MissingExtra
+    without torch.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     checked(rows, queries, k)
@@ -60,7 +58,7 @@ def search_on(
         length = np.linalg.norm(some.astype(np.float64), axis=1)
         error = (d + 32) * 2.0**-22 * (longest + 1e-18 * d**0.5) * length + 1e-37 * d
         for i, number in enumerate(numbers):
-            q, exact = at + i, pair_scores(rows.take(number), some[i])
+            q, exact = at + i, query_dot_products(rows.take(number), some[i])
             order = ranked(np.zeros(more, np.int32), exact, rank[number])[:count]
             doc[q], score[q] = number[order], exact[order]
             enough = more == len(rows) or score[q, -1] > near[i] + error[i]
@@ -79,7 +77,7 @@ def search_on(
 def _candidates(
     device: str, rows: VectorSource, queries: Float32, more: int, progress: Progress | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
-    """(least float score taken [Q], documents taken [Q, more], greatest length of a document)."""
+    """Return (lowest float score taken [Q], documents taken [Q, more], longest document)."""
     torch: Any = require("torch", extra="torch")
     on_device = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
     best = torch.empty((len(queries), 0), device=device)

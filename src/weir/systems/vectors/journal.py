@@ -1,15 +1,14 @@
-"""Files that only grow, and a journal that says how much of them counts.
+"""Append-only columns with a journal that says how much of them is valid.
 
-A folder of a store holds
+A folder of a store contains
 
-    store.json     what made the contents, for the reader
-    journal.bin    a record for each batch: how much there is now, its sizes, and checksums of what was added
-    others         columns: rows of equal width, one after another
+    store.json     description of the contents, for people
+    journal.bin    a record for each batch: total counts, size, and checksums of the added bytes
+    others         columns: rows of equal width
 
-A batch counts once its record is whole, so a process killed anywhere loses the batch it was at and nothing else:
-what lies behind the last record is written over. Of several processes one adds at a time, the others wait for it and
-then find what it added. What a record says is compared with the columns before they are used, once in each process;
-of a damaged store the batches that are whole stay, and the others are forgotten, to be made again.
+A batch counts once its record is complete, so a killed process loses only its current batch, which is
+overwritten. Processes add in turn, and find what others added meanwhile. Columns are checked against the
+journal once in each process. A damaged store loses its damaged batches, which are made again.
 """
 
 from __future__ import annotations
@@ -38,12 +37,14 @@ from weir.files.leases import locked
 T = TypeVar("T")
 
 Hashes: TypeAlias = NDArray[np.uint64]
-"""uint64[n, 2]: the two halves of a text's hash."""
+"""uint64[n, 2], the halves of a text's hash."""
 
 MovedRows: TypeAlias = Callable[
     [list[NDArray[np.uint8]], list[int], tuple[int, ...]], Sequence[NDArray[Any]] | None
 ]
-"""(what a batch added to each column, rows before it then, rows before it now) to what it adds now."""
+"""Maps (rows of a batch in each column, offsets before it then, offsets now) to the rows to add; None if
+inconsistent.
+"""
 
 FORMAT = 2
 FACTS, JOURNAL = "store.json", "journal.bin"
@@ -51,13 +52,13 @@ PIECE_BYTES = 1 << 22
 
 
 def hash_texts(texts: list[bytes]) -> Hashes:
-    """The 128-bit hash of each text."""
+    """Return the 128-bit hash of each text."""
     digests = b"".join([hashlib.blake2b(t, digest_size=16).digest() for t in texts])
     return np.frombuffer(digests, "<u8").reshape(-1, 2)
 
 
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
-    """(folder, its description as JSON) of the store, below `root`, of what `about` describes entirely."""
+    """Return (folder below `root`, description as JSON) of the store that `about` describes completely."""
     text = json.dumps(about, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
     name = "".join(c if c.isalnum() or c in "._-" else "-" for c in str(about.get("model", "vectors")))
@@ -66,7 +67,7 @@ def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
 
 @dataclass(frozen=True, eq=False)
 class KnownTexts:
-    """The texts that a store holds, by their hashes in the order they were added."""
+    """The texts of a store, as hashes in the order of addition."""
 
     hashes: Hashes
 
@@ -79,7 +80,7 @@ class KnownTexts:
         return order, self.hashes[order, 0]
 
     def find(self, hashes: Hashes) -> Int64:
-        """The number of each text, -1 for one that is not here."""
+        """Return the number of each text, -1 if it is absent."""
         numbers = np.full(len(hashes), -1, np.int64)
         order, ordered = self._sorted
         at = np.searchsorted(ordered, hashes[:, 0])
@@ -96,13 +97,13 @@ class KnownTexts:
 
 
 def lock_of(folder: Path) -> Path:
-    """The lock of a store's folder."""
+    """Return the lock file of a store's folder."""
     return folder.with_name(f".{folder.name}.lock")
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold a store for adding: another process that wants to add waits; a killed one lets go."""
+def locked_store(folder: Path) -> Iterator[None]:
+    """Hold a store for adding; other processes wait, and a killed one releases it."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -110,29 +111,30 @@ def alone(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class JournalColumn:
-    """A file of rows. count: the journal's field with how many there are; checksum: that of what a batch added."""
+    """A file of rows, with its fields in the journal."""
 
     file: str
     count: str
+    """Field for the total number of rows."""
     checksum: str
+    """Field for the checksum of a batch's rows."""
 
 
 @dataclass(frozen=True)
 class Journal:
-    """The journal of a folder: what is added to its columns, and what of them counts.
-
-    record: the dtype of its entries: counts, of which the first rises with every batch, checksums, `size`, a number
-    that never changes, and at the end `check`, a hash of the bytes before it; columns: the files it speaks of; about:
-    what made the contents, as JSON, "" where that is not known.
-    """
+    """The log of complete batches that a store's folder keeps beside its files of rows."""
 
     folder: Path
     record: np.dtype[Any]
+    """Dtype of a record: counts, the first of which rises with every batch, checksums, a constant `size`, and
+    last `check`, a hash of the bytes before it.
+    """
     columns: tuple[JournalColumn, ...]
     about: str
+    """Description of the contents as JSON, "" if unknown."""
 
     def records(self) -> NDArray[np.void]:
-        """The records of whole batches; raises StoreError, naming the first, where one is damaged."""
+        """Return the records of complete batches; raises StoreError if one is damaged."""
         records, good = self._read()
         bad = np.flatnonzero(~good)
         if len(bad):
@@ -140,14 +142,13 @@ class Journal:
         return records
 
     def totals(self, records: NDArray[np.void]) -> tuple[int, ...]:
-        """How many rows of each column count."""
+        """Return the number of valid rows of each column."""
         return tuple(int(records[c.count][-1]) if len(records) else 0 for c in self.columns)
 
     def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
-        """Raise StoreError, naming the file, where a column is too short, or, where `contents` is set, damaged.
+        """Raise StoreError, with the file, for a column that is too short or, with `contents`, damaged.
 
-        widths: bytes in a row of each column. What this process compared is not read again while the files' sizes,
-        times and places on the disk stay.
+        widths: bytes of a row in each column. Unchanged files are compared once in a process.
         """
         for column, width, rows in zip(self.columns, widths, self.totals(records), strict=True):
             path = self.folder / column.file
@@ -166,9 +167,10 @@ class Journal:
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
-        """Add rows to every column, each an array whose first axis counts them; they count once this returns.
+        """Append rows to every column; they are valid when this returns.
 
-        size: what the records keep of it; durable: force what was added to the disk.
+        size: constant kept in the records.
+        durable: force the data to disk.
         """
         records = self.records()
         record = np.zeros(1, self.record)
@@ -186,10 +188,10 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Keep the batches that are whole and forget the others; how many rows of the last column are kept.
+        """Drop damaged batches of a store that is held; return the number of rows left.
 
-        The caller holds the folder. width: the widths of the columns for a size; moved_rows: rows of the columns as
-        they read behind other ones, None where they make no sense.
+        width: returns the column widths for a size.
+        moved_rows: adjusts rows to their new offset; None if inconsistent.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
@@ -217,7 +219,6 @@ class Journal:
             return copy.totals(copy.records())[-1]
 
     def _read(self) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-        """All records, but for half a one that a killed process left at the end, and which of them are sound."""
         try:
             data = (self.folder / JOURNAL).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -240,7 +241,6 @@ class Journal:
         return records, good
 
     def _check(self, records: NDArray[np.void]) -> NDArray[np.uint32]:
-        """A hash of what each record says."""
         width = self.record.itemsize
         plain = np.ascontiguousarray(records).view(np.uint8)
         assert self.record.fields is not None
@@ -248,11 +248,9 @@ class Journal:
         return hash_strings(plain, np.arange(len(records)) * width, lengths).astype(np.uint32)
 
     def _described(self, records: NDArray[np.void]) -> dict[str, object]:
-        """What store.json has to say."""
         return {"format": FORMAT, "size": int(records["size"][0]), "about": json.loads(self.about or "null")}
 
     def _facts(self) -> dict[str, object]:
-        """What store.json says now, nothing where it cannot be read."""
         with suppress(OSError, FormatError):
             facts = read_json(self.folder / FACTS)
             return facts if isinstance(facts, dict) else {}
@@ -265,7 +263,6 @@ class Journal:
         width: int,
         batches: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.bool_]:
-        """Which batches of a column are as they were added; batches: those to look at."""
         path = self.folder / column.file
         ends = records[column.count] * width
         spans = np.stack([np.concatenate([[0], ends[:-1]]), ends, records[column.checksum].astype(np.int64)])
@@ -288,16 +285,16 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """What `read(True)` gives of a folder; where it finds damage, after the journal was mended.
+    """Return `read(True)`, after mending the journal with a StoreWarning if needed; raises StoreError if it
+    cannot be.
 
-    width, moved_rows: see `Journal.mend`. Warns (StoreWarning) of what was damaged. Raises StoreError where nothing may
-    be written there.
+    width, moved_rows: see `Journal.mend`.
     """
     try:
         return read(True)
     except StoreError as first_error:
         error = first_error
-    with storing(journal.folder), alone(journal.folder):
+    with storing(journal.folder), locked_store(journal.folder):
         try:
             return read(True)  # another process mended it meanwhile
         except StoreError:
@@ -308,10 +305,6 @@ def mended(
 
 @lru_cache(maxsize=64)
 def _sound(path: str, state: tuple[int, ...], spans: bytes) -> bytes:
-    """Whether pieces of a file have their checksums, a byte for each; state: what the file was when it was read.
-
-    spans: int64[3, n], where each begins and ends, and its CRC-32.
-    """
     starts, ends, sums = np.frombuffer(spans, np.int64).reshape(3, -1).tolist()
     sound = bytearray()
     with Path(path).open("rb") as file:
@@ -325,7 +318,6 @@ def _sound(path: str, state: tuple[int, ...], spans: bytes) -> bytes:
 
 
 def _put(path: Path, at: int, data: NDArray[np.uint8], durable: bool = True) -> None:
-    """Write bytes at a place of a file, all that comes behind cut off, and force them to the disk."""
     with path.open("r+b" if path.exists() else "w+b") as file:
         file.seek(at)
         file.write(data.data)

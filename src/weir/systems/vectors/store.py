@@ -1,84 +1,95 @@
-"""Stores of vectors, where a text is encoded once."""
+"""A store of rows by text, in which each text is encoded once: one vector for each, or any number of rows."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import itertools
+import math
 import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Float32, Int64, Strings
+from weir.core.strings import Float32, Int64, Strings, offsets
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import storing
 from weir.files.leases import clear_lock
+from weir.models.batching import Ragged
 from weir.settings import require_memory
 from weir.systems.vectors.journal import (
     Hashes,
     Journal,
     JournalColumn,
     KnownTexts,
-    alone,
     hash_texts,
     lock_of,
+    locked_store,
     mended,
     store_folder,
 )
 
 # ----------
-# Codecs: vectors on disk as float32, or in fewer bytes.
+# Codecs: rows on disk as float32, or in fewer bytes.
 
 
+Bool: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.uint8]
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 CODECS = ("fp32", "fp16", "bf16", "int8", "binary")
+RAW = "raw"
+FLOATS = {"fp32": np.float32, "fp16": np.float16}
+"""Formats whose rows are read without conversion."""
 
 
 @dataclass(frozen=True)
 class Codec:
-    """A way to store vectors, one of CODECS. Scores are always computed from what `read` gives, in full precision."""
+    """A format of stored rows, one of CODECS; or RAW, which keeps the bytes of any array."""
 
     name: str
 
-    def width(self, dimensions: int) -> int:
-        """Bytes of a vector."""
+    def width(self, numbers: int) -> int:
+        """Return the bytes of a row of `numbers` values."""
         if self.name == "binary":
-            return 4 + -(-dimensions // 8)
-        return {"fp32": 4 * dimensions, "int8": 4 + dimensions}.get(self.name, 2 * dimensions)
+            return 4 + -(-numbers // 8)
+        return {"fp32": 4 * numbers, "int8": 4 + numbers, RAW: numbers}.get(self.name, 2 * numbers)
 
-    def write(self, vectors: Float32) -> Rows:
-        """Vectors as rows of bytes; a number beyond the range of fp16 becomes infinite, which the store refuses."""
-        if self.name == "fp32":
-            return _bytes(vectors)
+    def write(self, values: NDArray[Any]) -> Rows:
+        """Return vectors as stored rows; values beyond fp16 become infinite, which stores refuse."""
+        if self.name in (RAW, "fp32"):
+            return _bytes(values)
         if self.name == "fp16":
             with np.errstate(over="ignore"):
-                return _bytes(vectors.astype(np.float16))
+                return _bytes(values.astype(np.float16))
         if self.name == "bf16":  # to the nearest, ties to even
-            bits = np.ascontiguousarray(vectors).view(np.uint32)
+            bits = np.ascontiguousarray(values).view(np.uint32)
             return _bytes(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16))
         if self.name == "int8":
-            scale = np.abs(vectors).max(axis=1) / np.float32(127)
+            scale = np.abs(values).max(axis=1) / np.float32(127)
             inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
-            codes = _bytes(np.rint(np.clip(vectors * inverse[:, None], -127, 127)).astype(np.int8))
+            codes = _bytes(np.rint(np.clip(values * inverse[:, None], -127, 127)).astype(np.int8))
         else:  # signs alone would lose the length
-            scale = np.sqrt((vectors.astype(np.float64) ** 2).mean(axis=1))
-            codes = np.packbits(vectors > 0, axis=1)
+            scale = np.sqrt((values.astype(np.float64) ** 2).mean(axis=1))
+            codes = np.packbits(values > 0, axis=1)
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
-    def read(self, rows: Rows, dimensions: int) -> Float32:
-        """Rows of bytes as vectors; a view where they are float32."""
-        if self.name in ("fp32", "fp16"):
-            numbers = np.ascontiguousarray(rows).view(np.float32 if self.name == "fp32" else np.float16)
-            return numbers.astype(np.float32, copy=False)
+    def plain(self, rows: Rows) -> NDArray[Any]:
+        """Return rows without conversion: a view as float32 or float16, bytes for other formats."""
+        kind = FLOATS.get(self.name)
+        return rows if kind is None else np.ascontiguousarray(rows).view(kind)
+
+    def read(self, rows: Rows, numbers: int) -> Float32:
+        """Return stored rows as vectors of `numbers` values, a view for float32."""
+        if self.name in FLOATS:
+            return self.plain(rows).astype(np.float32, copy=False)
         if self.name == "bf16":
             bits = np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32)
             bits <<= 16
@@ -86,49 +97,55 @@ class Codec:
         scale = np.ascontiguousarray(rows[:, :4]).view(np.float32)
         if self.name == "int8":
             return np.multiply(rows[:, 4:].view(np.int8), scale, dtype=np.float32)
-        signs = np.unpackbits(rows[:, 4:], axis=1, count=dimensions).astype(np.float32)
+        signs = np.unpackbits(rows[:, 4:], axis=1, count=numbers).astype(np.float32)
         signs *= 2
         signs -= 1
         signs *= scale
         return signs
 
+    def finite(self, values: NDArray[Any]) -> Bool:
+        """Return whether each row's numbers are finite, also after storing; True for RAW."""
+        if self.name == RAW:
+            return np.ones(len(values), np.bool_)
+        numbers = values
+        if self.name != "fp32" and np.isfinite(values).all():
+            numbers = self.read(self.write(values), values.shape[1])
+        finite: Bool = np.isfinite(numbers).all(axis=1)
+        return finite
+
 
 def codec(name: str) -> Codec:
-    """The codec of that name; raises UnknownName, suggesting the nearest."""
-    if name not in CODECS:
+    """Return the codec with this name; raises UnknownName."""
+    if name not in (*CODECS, RAW):
         raise UnknownName("way to store vectors", str(name), CODECS)
     return Codec(name)
 
 
 def _bytes(values: NDArray[Any]) -> Rows:
-    return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+    plain = np.ascontiguousarray(values)
+    return plain.view(np.uint8).reshape(len(plain), plain.itemsize * math.prod(plain.shape[1:]))
 
 
 # ----------
-# The store of vectors, one folder for each encoder with all its settings. journal.py says how it grows.
+# The store, one folder for each encoder with all its settings. journal.py says how it grows.
 #
-#     store.json     what made the vectors, their dimensions, how they are stored: for people
-#     vectors.bin    rows of equal width
-#     texts.bin      the 128-bit hash of each row's text
-#     journal.bin    a record for each batch: the number of rows, and checksums of what was added
+#     store.json     what made the rows, and their size, for people
+#     vectors.bin    where each text has one row: the rows
+#     rows.bin       where a text has any number: the rows of all texts, one text after another
+#     texts.bin      for each text its 128-bit hash, and where its rows end if it has any number
+#     journal.bin    a record for each batch: the numbers of rows and texts, and checksums of what was added
 
 
-RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("size", "<u4"), ("check", "<u4")])
-"""Of the journal; size: numbers of a vector."""
-COLUMNS = (JournalColumn("vectors.bin", "rows", "vectors"), JournalColumn("texts.bin", "rows", "texts"))
-TEXT_BYTES = 16
-"""Bytes of a text in texts.bin."""
-
-
-def release(raw: NDArray[np.uint8]) -> None:
-    """Let the system take back the memory of a mapped file's parts read before; they are read again when used."""
-    mapping = getattr(raw, "_mmap", None)
-    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapping.madvise(mmap.MADV_DONTNEED)
+ONE_ROW = np.dtype([("rows", "<i8"), *((name, "<u4") for name in ("vectors", "texts", "size", "check"))])
+ONE_ROW_FILES = JournalColumn("vectors.bin", "rows", "vectors"), JournalColumn("texts.bin", "rows", "texts")
+ANY_ROWS = np.dtype(
+    [("texts", "<i8"), ("rows", "<i8")] + [(name, "<u4") for name in ("row sum", "text sum", "size", "check")]
+)
+ANY_ROWS_FILES = JournalColumn("rows.bin", "rows", "row sum"), JournalColumn("texts.bin", "texts", "text sum")
+"""Records of the journal, and the files that it counts; size: numbers of a vector, or bytes of a row."""
 
 
 def _mapped(path: Path, rows: int, width: int) -> Rows:
-    """The rows of a file; raises BadValue where the system lets the process have no room for their addresses."""
     try:
         return np.memmap(path, np.uint8, "r", shape=(rows, width))
     except OSError as error:
@@ -136,16 +153,16 @@ def _mapped(path: Path, rows: int, width: int) -> Rows:
             raise
         raise BadValue(
             f"{path}: {rows * width / 1e9:.1f} GB cannot be mapped, since `ulimit -v` counts mapped files as memory; "
-            "raise it, or limit memory by a cgroup or --max-ram"
+            "raise it, or limit memory by a cgroup or WEIR_MAX_RAM"
         ) from None
 
 
 READ_AHEAD_BYTES = 1 << 24
-"""How far before the block that is read the disk begins."""
+"""Bytes between the block in use and the block that the disk is told to read."""
 
 
 def announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
-    """Let the disk begin with rows that are read next: runs starts[i]..stops[i]-1 of a mapped file, as one request."""
+    """Tell the disk to read ahead rows starts[i]..stops[i]-1 of a mapped file."""
     mapping, width = getattr(raw, "_mmap", None), raw.shape[1]
     if mapping is None or not hasattr(mmap, "MADV_WILLNEED"):
         return
@@ -158,169 +175,249 @@ def announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A store as it was at one moment. raw: its rows, uint8[n, width], memory-mapped; texts: that of each row."""
+    """The state of a store at a moment."""
 
     codec: Codec
-    dimensions: int
+    size: int
+    """Numbers of a vector; bytes of a row if a text may have several."""
     raw: Rows
+    """uint8[rows, width], memory-mapped."""
     texts: KnownTexts
+    ptr: Int64 | None = None
+    """int64[texts + 1]: offsets of each text's rows; None if each has one."""
 
-    def vectors(self, rows: Int64) -> Float32:
-        """The vectors of these rows: float32[n, d]; a view where they are float32 and follow each other."""
-        cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-        if len(rows) and len(cuts) == 0:
-            ahead = READ_AHEAD_BYTES // max(1, self.raw.shape[1])
-            announce(self.raw, rows[:1] + ahead, rows[-1:] + 1 + ahead)
-            raw = self.raw[int(rows[0]) : int(rows[-1]) + 1]
-        else:
-            if len(rows):
-                announce(self.raw, rows[np.append(0, cuts)], rows[np.append(cuts, len(rows)) - 1] + 1)
-            raw = self.raw[rows]
-        return self.codec.read(raw, self.dimensions)
+    def lengths(self, numbers: Int64) -> Int64:
+        """Return the number of rows of each of these texts."""
+        if self.ptr is None:
+            return np.ones(len(numbers), np.int64)
+        return self.ptr[numbers + 1] - self.ptr[numbers]
+
+    def rows(self, numbers: Int64) -> Rows:
+        """Return the rows of these texts, a view if consecutive in the file; the disk reads vectors ahead."""
+        ptr = self.ptr
+        starts, stops = (numbers, numbers + 1) if ptr is None else (ptr[numbers], ptr[numbers + 1])
+        cuts = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+        if len(numbers) and len(cuts) == 0:
+            if ptr is None:
+                ahead = READ_AHEAD_BYTES // max(1, self.raw.shape[1])
+                announce(self.raw, starts[:1] + ahead, stops[-1:] + ahead)
+            return self.raw[int(starts[0]) : int(stops[-1])]
+        if ptr is None:
+            if len(numbers):
+                announce(self.raw, starts[np.append(0, cuts)], stops[np.append(cuts, len(numbers)) - 1])
+            return self.raw[numbers]
+        lengths = stops - starts
+        return self.raw[np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())]
+
+    def ragged(self, numbers: Int64) -> Ragged:
+        """Return the rows of these texts as `Codec.plain`; a view if they are consecutive."""
+        return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
+
+    def vectors(self, numbers: Int64) -> Float32:
+        """Return the vectors of these texts, float32[n, d], a view if consecutive float32."""
+        return self.codec.read(self.rows(numbers), self.size)
+
+    def release(self) -> None:
+        """Release the memory of rows that were read; rows in use stay valid, others are read again."""
+        mapping = getattr(self.raw, "_mmap", None)
+        if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True)
-class VectorStore:
-    """The vectors of one encoder with all its settings; nothing is touched until it is read or added to.
-
-    folder: where; about: what makes the vectors, kept for the reader; dtype: how they are stored.
-    """
+class RowStore:
+    """The rows of an encoder with all its settings; it touches the disk only when used."""
 
     folder: Path
     about: str
-    dtype: str
+    """Description of the encoder, stored for people."""
+    codec: Codec
+    row_bytes: int = 0
+    """Bytes of a row if a text may have any number of rows; 0 if each has one, of the size of the first."""
 
     @staticmethod
-    def of(root: Path, about: Mapping[str, object], dtype: str = "fp32") -> VectorStore:
-        """The store, below the folder `root`, of an encoder that `about` describes entirely."""
-        codec(dtype)
-        return VectorStore(*store_folder(root, {**about, "stored": dtype}), dtype)
+    def of(root: Path, about: Mapping[str, object], stored_as: str = "fp32", row_bytes: int = 0) -> RowStore:
+        """Return the store, below `root`, of the encoder that `about` describes."""
+        own: dict[str, object] = {"row bytes": row_bytes} if row_bytes else {"stored": stored_as}
+        return RowStore(*store_folder(root, {**about, **own}), codec(stored_as), row_bytes)
 
     def snapshot(self, check: bool = True) -> Snapshot | None:
-        """The store as it is now; None where nothing was added yet.
+        """Return the rows now in the store; None if it is empty.
 
-        check: compare it with its checksums, once in each process while nothing changes; what is damaged is forgotten,
-        so that it is made again, and a warning (StoreWarning) says so. Raises StoreError, naming the file, for damage
-        that is not mended: without `check`, and where nothing may be written.
+        check: compare with checksums, once in each process. Damaged rows are dropped with a StoreWarning, and
+            made again.
+
+        Raises StoreError, with the file, for damage that stays: without `check`, or if nothing can be
+        written.
         """
         if not check:
             return self._read(check)
-        kind = codec(self.dtype)
-        return mended(self._journal, self._read, lambda d: (kind.width(d), TEXT_BYTES))
+        return mended(self._journal, self._read, self._widths, _moved_rows if self.row_bytes else None)
 
-    def add(self, texts: Hashes, vectors: Float32) -> None:
-        """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
+    def add(self, texts: Hashes, values: NDArray[Any], lengths: Int64 | None = None) -> None:
+        """Append the rows of new texts and flush them; the caller must hold the store's lock.
 
-        Raises BadValue for other dimensions than the store's, StoreError where the disk refuses.
+        values: a row for each text, or of each text the number in `lengths`.
+
+        Raises BadValue for rows of another number or size, StoreError if the disk refuses.
         """
+        rows = self.codec.write(values)
+        counts = np.ones(len(texts), np.int64) if lengths is None else lengths
+        width = self.row_bytes or rows.shape[1]
+        if rows.shape != (int(counts.sum()), width) or len(counts) != len(texts):
+            raise BadValue(
+                f"{len(texts)} texts with {int(counts.sum())} rows came as a table of {rows.shape}; those in "
+                f"{self.folder} have {width} bytes a row"
+            )
         with storing(self.folder):
-            records, dimensions = self._journal.records(), vectors.shape[1]
-            if len(records) and dimensions != records["size"][0]:
-                raise BadValue(
-                    f"the encoder gave vectors of {dimensions} dimensions; those in {self.folder} have "
-                    f"{records['size'][0]}"
-                )
-            self._journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), dimensions)
+            self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """What encodes some of the texts and adds those that are lacking."""
+        """Return a function that encodes texts and adds the missing ones."""
 
         def keep(numbers: Int64, lacking: Bool) -> None:
-            for some, vectors in _encoded(texts, numbers, encode, self.dtype):
-                new = lacking[np.searchsorted(numbers, some)]
+            for some, block in _encoded(texts, numbers, encode, self.codec):
+                new, lengths = lacking[np.searchsorted(numbers, some)], block.lengths
                 if new.any():
-                    self.add(hashes[some[new]], vectors[new])
+                    self.add(hashes[some[new]], block.values[np.repeat(new, lengths)], lengths[new])
 
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Add what another store of the same vectors holds and this one lacks; raises StoreError for a damaged one."""
-        other = VectorStore(folder, "", self.dtype).snapshot(check=False)
+        """Add another store's rows that are missing here; raises StoreError if it is damaged."""
+        other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return
-        with alone(self.folder), storing(self.folder):
-            for some in _lacking(self.snapshot(check=False), other.texts.hashes):
-                self._journal.add((other.raw[some], other.texts.hashes[some]), other.dimensions)
+        with locked_store(self.folder), storing(self.folder):
+            self.copy(other, _missing_numbers(self.snapshot(check=False), other.texts.hashes))
 
-    def convert(self, full: VectorStore, texts: TextSource) -> None:
-        """Add the vectors of texts that this store lacks and one in fp32 has, as encoding them would; no text is.
+    def copy(self, other: Snapshot, numbers: Int64) -> None:
+        """Append these texts of another store; the caller must hold this store's lock."""
+        for some in _pieces(numbers):
+            self._append(other.texts.hashes[some], other.rows(some), other.lengths(some), other.size)
 
-        A vector beyond the range of this dtype is left. Raises BadValue where memory does not suffice to look texts up,
-        StoreError where the disk refuses.
+    def convert(self, full: RowStore, texts: TextSource) -> None:
+        """Add missing vectors from a store in fp32, as encoding would, except vectors beyond this codec.
+
+        Raises BadValue if memory does not suffice to look texts up, StoreError if the disk refuses.
         """
-        if self.dtype == full.dtype or (exact := full.snapshot()) is None:
+        if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
         require_memory_for(texts.count)
-        kind, own, hashes = codec(self.dtype), self.snapshot(), texts.hashes()
-        hashes = hashes[_first_of_each(hashes)]
-        if own is not None:
-            hashes = hashes[own.texts.find(hashes) < 0]
-        found = exact.texts.find(hashes)
+        hashes = texts.hashes()
+        hashes = hashes[_first_numbers(hashes)]
+        found = exact.texts.find(hashes[_missing_numbers(self.snapshot(), hashes)])
         found = found[found >= 0]
         if len(found) == 0:
             return
-        with alone(self.folder), storing(self.folder):
-            for some in _lacking(self.snapshot(check=False), exact.texts.hashes[found]):
-                rows = found[some]
-                raw = kind.write(exact.vectors(rows))
-                kept = np.isfinite(kind.read(raw, exact.dimensions)).all(axis=1)
+        with locked_store(self.folder):
+            for some in _pieces(
+                found[_missing_numbers(self.snapshot(check=False), exact.texts.hashes[found])]
+            ):
+                vectors = exact.vectors(some)
+                kept = self.codec.finite(vectors)
                 if kept.any():
-                    self._journal.add((raw[kept], exact.texts.hashes[rows[kept]]), exact.dimensions)
+                    self.add(exact.texts.hashes[some[kept]], vectors[kept])
+
+    def _append(self, texts: Hashes, rows: Rows, lengths: Int64, size: int) -> None:
+        records = self._journal.records()
+        if len(records) and size != records["size"][0]:
+            kind = "rows of {} bytes" if self.row_bytes else "vectors of {} dimensions"
+            raise BadValue(
+                f"the encoder gave {kind.format(size)}; those in {self.folder} have {records['size'][0]}"
+            )
+        table = texts.astype("<u8")
+        if self.row_bytes:
+            before, _ = self._journal.totals(records)
+            table = np.column_stack([table, (before + np.cumsum(lengths)).astype("<u8")])
+        self._journal.add((rows, table), size)
 
     def _read(self, check: bool) -> Snapshot | None:
-        journal, kind = self._journal, codec(self.dtype)
-        records = journal.records()
+        journal, records = self._journal, self._journal.records()
         if len(records) == 0:
             return None
-        d, rows = int(records["size"][0]), journal.totals(records)[0]
-        journal.check(records, (kind.width(d), TEXT_BYTES), check)
-        raw = _mapped(self.folder / COLUMNS[0].file, rows, kind.width(d))
-        texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
-        return Snapshot(kind, d, raw, KnownTexts(texts))
+        size = int(records["size"][0])
+        if self.row_bytes not in (0, size):
+            raise StoreError(f"{self.folder}: its rows have {size} bytes, expected {self.row_bytes}")
+        width, text_bytes = self._widths(size)
+        journal.check(records, (width, text_bytes), check)
+        (rows, count), (rows_at, texts_at) = (
+            journal.totals(records),
+            [self.folder / c.file for c in journal.columns],
+        )
+        raw = _mapped(rows_at, rows, width) if rows else np.zeros((0, width), np.uint8)
+        table = np.fromfile(texts_at, "<u8", text_bytes // 8 * count).reshape(count, -1)
+        ptr = None
+        if self.row_bytes:
+            ptr = np.concatenate([np.zeros(1, np.int64), table[:, 2].astype(np.int64)])
+            if ptr[-1] != rows or not (ptr[1:] >= ptr[:-1]).all():
+                raise StoreError(f"{texts_at}: its ends were never written so")
+        return Snapshot(self.codec, size, raw, KnownTexts(np.ascontiguousarray(table[:, :2])), ptr)
+
+    def _widths(self, size: int) -> tuple[int, int]:
+        return (self.row_bytes, 24) if self.row_bytes else (self.codec.width(size), 16)
 
     @property
     def _journal(self) -> Journal:
-        return Journal(self.folder, RECORD, COLUMNS, self.about)
+        record, columns = (ANY_ROWS, ANY_ROWS_FILES) if self.row_bytes else (ONE_ROW, ONE_ROW_FILES)
+        return Journal(self.folder, record, columns, self.about)
+
+
+def _moved_rows(
+    parts: list[NDArray[np.uint8]], before: list[int], now: tuple[int, ...]
+) -> list[NDArray[Any]] | None:
+    """Return a batch with offsets counted from `now`, for Journal.mend; None if inconsistent."""
+    rows, table = parts[0], parts[1].view("<u8").copy()
+    ends = table[:, 2].astype(np.int64) - before[0]
+    if not (np.diff(ends, prepend=0) >= 0).all() or ends[-1] != len(rows):
+        return None
+    table[:, 2] = (ends + now[0]).astype("<u8")
+    return [rows, table]
 
 
 # ----------
-# Texts to vectors: what the store lacks is encoded and added.
+# Texts to rows: what the store lacks is encoded and added.
 
 
-Bool: TypeAlias = NDArray[np.bool_]
-Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
-"""Texts to vectors: all at once, or block by block in their order, each kept before the next is asked for."""
-Progress: TypeAlias = Callable[[int, int], None]
+Encode: TypeAlias = Callable[[list[str]], Float32 | Ragged | Iterator[Float32] | Iterator[Ragged]]
+"""Encodes texts into vectors [n, d] or ragged rows, all at once or in consecutive blocks, each of which is
+stored before the next is requested.
+"""
+Keep: TypeAlias = Callable[[Int64, Bool], None]
+"""Encodes the texts with these ascending numbers and adds the missing ones, while the store is locked."""
+C = TypeVar("C")
 
 HASHED_TEXTS = 4096
 """Texts hashed together."""
-EXPORTED_TEXTS = 1 << 16
-"""Texts whose vectors are copied together."""
+COPIED_TEXTS = 1 << 16
+"""Texts copied together."""
 LOOKED_UP_BYTES = 130
-"""Memory of a text while it is looked for among those of a store: hashes, their order, places; measured."""
+"""Measured bytes per text while it is looked up in a store: hashes, their order and places."""
 
 
 def require_memory_for(texts: int) -> None:
-    """Raise BadValue where so many texts are more than memory suffices to look up; their vectors lie on the disk."""
+    """Raise BadValue if memory does not suffice to look up this many texts."""
     require_memory(LOOKED_UP_BYTES * texts, f"looking up the vectors of {texts:,} texts")
 
 
 @dataclass(frozen=True, eq=False)
 class TextSource:
-    """Texts that are made when they are asked for. count: how many; block: texts start..stop-1; name: what a
-    message calls text i."""
+    """Numbered texts that are read or made only when they are requested."""
 
     count: int
+    """Number of texts."""
     block: Callable[[int, int], Strings]
+    """Returns texts start..stop-1."""
     name: Callable[[int], str]
+    """Returns the name of text i in messages."""
 
     @staticmethod
     def of(texts: Strings) -> TextSource:
-        """Texts that are there, named by their numbers."""
+        """Return a source of texts that are already in memory."""
         return TextSource(len(texts), texts.slice, str)
 
     def hashes(self) -> Hashes:
-        """The hash of each text."""
+        """Return the hash of each text, uint64[count, 2]."""
         hashes = np.zeros((self.count, 2), np.uint64)
         for start in range(0, self.count, HASHED_TEXTS):
             block = self.block(start, min(start + HASHED_TEXTS, self.count))
@@ -330,7 +427,7 @@ class TextSource:
         return hashes
 
     def take(self, numbers: Int64) -> list[str]:
-        """The texts of these numbers, which ascend."""
+        """Return the texts of these ascending numbers."""
         if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
             return self.block(int(numbers[0]), int(numbers[-1]) + 1).tolist()
         return [self.block(i, i + 1)[0] for i in numbers.tolist()]
@@ -338,22 +435,26 @@ class TextSource:
 
 @dataclass(frozen=True, eq=False)
 class EncodingBlocks:
-    """How texts are cut into blocks that are encoded together.
-
-    size: texts of a block; whole: cut all texts by their places, whatever the store holds, and encode a block in which
-    one is missing as a whole: every text is then encoded in the same batch after an interruption, and has the same
-    bits. Where other texts of a batch move no bit, or texts are paid for, only what is missing is encoded. group: a
-    number for each text, which changes where a block must end; None where none must. share: (i, n) for share i, from
-    0, of n equal ones of the blocks; of whole blocks, whose places do not depend on what is missing.
-    """
+    """How texts are divided into blocks that are encoded and stored one at a time."""
 
     size: int = 512
+    """Texts of a block."""
     whole: bool = True
+    """Divide all texts by their positions and encode a whole block if one of its texts is missing, so that a
+    text always has the same batch, and bits. False encodes only missing texts, for paid services and encoders
+    that a batch does not influence.
+    """
     group: Int64 | None = None
+    """A number for each text; a block ends where it changes."""
     share: tuple[int, int] = (0, 1)
+    """(i, n): share i, from 0, of n equal shares of the blocks, which must be whole."""
 
     def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
-        """The blocks to encode, in order. once: the first place of each distinct text; lacking: of all texts."""
+        """Yield the text numbers of each block that has texts to encode.
+
+        once: first number of each distinct text.
+        lacking: bool[texts], True for texts to encode.
+        """
         if not self.whole:
             once = once[lacking[once]]
         group = np.zeros(len(once), np.int64) if self.group is None or not self.whole else self.group[once]
@@ -368,147 +469,82 @@ class EncodingBlocks:
                 yield numbers
 
 
-@dataclass(frozen=True, eq=False)
-class StoredVectors:
-    """The vectors of some texts in their order, read from the store in blocks. rows: int64[N]."""
-
-    snapshot: Snapshot
-    rows: Int64
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def dimensions(self) -> int:
-        """The dimension of a vector."""
-        return self.snapshot.dimensions
-
-    def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1: float32[n, d]; a view of the file where it can be one."""
-        return self.snapshot.vectors(self.rows[start:stop])
-
-    def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """The vectors of these numbers: float32[n, d]."""
-        return self.snapshot.vectors(self.rows[numbers])
-
-    def release(self) -> None:
-        """Let the system take back the memory of blocks read before; blocks in use stay valid."""
-        release(self.snapshot.raw)
-
-    def export(self, folder: Path) -> None:
-        """Write these vectors, each once, into a store of their own; raises StoreError where the disk refuses."""
-        snapshot, rows = self.snapshot, np.unique(self.rows)
-        journal = VectorStore(folder, "", snapshot.codec.name)._journal
-        with storing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            for start in range(0, len(rows), EXPORTED_TEXTS):
-                some = rows[start : start + EXPORTED_TEXTS]
-                journal.add((snapshot.raw[some], snapshot.texts.hashes[some]), snapshot.dimensions)
-
-    def digest(self) -> str:
-        """A hash of whose vectors these are."""
-        return hashlib.blake2b(self.snapshot.texts.hashes[self.rows].tobytes(), digest_size=16).hexdigest()
-
-    @cached_property
-    def values(self) -> Float32:
-        """All vectors: float32[N, d], memory-mapped where they follow each other in the file, else copied."""
-        return self.block(0, len(self))
-
-
-Keep: TypeAlias = Callable[[Int64, Bool], None]
-"""Encodes the texts of these numbers, which ascend, together, and adds those lacking, while a store is held."""
-
-
-class _Contents(Protocol):
-    @property
-    def texts(self) -> KnownTexts: ...
-
-
-S_co = TypeVar("S_co", bound=_Contents, covariant=True)
-S = TypeVar("S", bound=_Contents)
-B = TypeVar("B")
-C = TypeVar("C")
-H = TypeVar("H", "VectorStore", "RaggedStore")
-
-
-class _Store(Protocol[S_co]):
-    @property
-    def folder(self) -> Path: ...
-
-    def snapshot(self, check: bool = True) -> S_co | None: ...
-
-
-def stored(
-    store: VectorStore,
+def encoded_rows(
+    store: RowStore,
     texts: TextSource,
     encode: Encode,
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
-) -> StoredVectors:
-    """The vectors of texts in their order; those the store lacks are encoded, in blocks, see EncodingBlocks.
+) -> StoredRows:
+    """Return the rows of texts in order; missing ones are encoded and stored first.
 
-    A text that occurs often is encoded once. progress: called with (texts that have their vector, all texts). Raises
-    BadValue, naming the text, for a vector that is not finite, and for vectors of another dimension or number than
-    expected, and where memory does not suffice to look texts up; StoreError as the store.
+    progress: called with (texts that have rows, all texts).
+
+    Raises BadValue, with the text, for numbers that are not finite, rows of wrong number or size, and if
+    memory does not suffice; StoreError.
     """
     require_memory_for(texts.count)
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
-        nothing = Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), KnownTexts(hashes))
-        return StoredVectors(nothing, np.zeros(0, np.int64))
-
+        nothing = np.zeros((0, store.row_bytes), np.uint8)
+        ptr = np.zeros(1, np.int64) if store.row_bytes else None
+        snapshot = Snapshot(store.codec, store.row_bytes, nothing, KnownTexts(hashes), ptr)
+        return StoredRows(snapshot, np.zeros(0, np.int64))
     snapshot = completed(store, hashes, store.keeper(texts, hashes, encode), progress, cut)
-    return StoredVectors(snapshot, snapshot.texts.find(hashes))
+    return StoredRows(snapshot, snapshot.texts.find(hashes))
 
 
 def encoded_in_memory(
-    dtype: str, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
-) -> StoredVectors:
-    """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere.
+    stored_as: Codec, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
+) -> StoredRows:
+    """Return the vectors of texts in order, bit for bit as a store, without storing them.
 
-    Raises as `stored`, and BadValue, once the dimensions are known, where memory does not hold them.
+    Raises as `stored`, and BadValue if memory does not hold them.
     """
     require_memory_for(texts.count)
-    hashes, stored_as = texts.hashes(), codec(dtype)
-    once = _first_of_each(hashes)
+    hashes = texts.hashes()
+    once = _first_numbers(hashes)
     raw, dimensions, done = np.zeros((0, 0), np.uint8), 0, 0
     for numbers in cut.blocks(once, np.ones(len(hashes), np.bool_)):
         if progress is not None:
             progress(int(numbers[0]), len(hashes))
-        for some, vectors in _encoded(texts, numbers, encode, dtype):
+        for some, block in _encoded(texts, numbers, encode, stored_as):
             if done == 0:
-                dimensions = vectors.shape[1]
+                dimensions = block.values.shape[1]
                 size = len(once), stored_as.width(dimensions)
-                smaller = "" if dtype in ("int8", "binary") else 'store="int8" takes fewer bytes'
+                smaller = "" if stored_as.name in ("int8", "binary") else 'store="int8" takes fewer bytes'
                 require_memory(
-                    size[0] * size[1], f"keeping {size[0]:,} vectors in memory as {dtype}", smaller
+                    size[0] * size[1], f"keeping {size[0]:,} vectors in memory as {stored_as.name}", smaller
                 )
                 raw = np.empty(size, np.uint8)
-            if vectors.shape[1] != dimensions:
+            if block.values.shape[1] != dimensions:
                 raise BadValue(
-                    f"text '{texts.name(int(some[0]))}': a vector of {vectors.shape[1]} dimensions after vectors of "
-                    f"{dimensions}"
+                    f"text '{texts.name(int(some[0]))}': a vector of {block.values.shape[1]} dimensions after vectors "
+                    f"of {dimensions}"
                 )
-            raw[done : done + len(some)] = stored_as.write(vectors)
+            raw[done : done + len(some)] = stored_as.write(block.values)
             done += len(some)
     snapshot = Snapshot(stored_as, dimensions, raw, KnownTexts(hashes[once]))
-    return StoredVectors(snapshot, snapshot.texts.find(hashes))
+    return StoredRows(snapshot, snapshot.texts.find(hashes))
 
 
 def completed(
-    store: _Store[S],
+    store: RowStore,
     hashes: Hashes,
     keep: Keep,
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
-) -> S:
-    """The store once it holds all texts with these hashes. progress: called with (texts that are there, all texts)."""
+) -> Snapshot:
+    """Encode the texts that a store lacks, and return its snapshot with all of them.
+
+    progress: called with (texts that have rows, all texts).
+    """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
-        with suppress(StoreError):  # a process that was killed behind its last batch leaves its lock
+        with suppress(StoreError):  # a process that was killed after its last batch leaves its lock
             clear_lock(lock_of(store.folder))
         return snapshot
-    with alone(store.folder):
+    with locked_store(store.folder):
         snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
         _encode_lacking(hashes, (snapshot,), keep, progress, cut or EncodingBlocks())
         snapshot = store.snapshot(check=False)
@@ -517,24 +553,25 @@ def completed(
 
 
 def share_encoder(
-    home: H,
+    home: RowStore,
     texts_of: Callable[[C], TextSource],
-    keeper: Callable[[H, TextSource, Hashes], Keep],
+    encode: Encode,
     cut: EncodingBlocks,
-    full: H | None = None,
+    full: RowStore | None = None,
 ) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
-    """What encodes a share of a corpus, see `EncodingBlocks`, into a store in a folder, but for what `home` has.
+    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home`
+    has.
 
-    texts_of: the texts of a corpus; keeper: what encodes for a store; cut: the blocks of the whole corpus; full: a
-    store from which `home` converts what is there.
+    cut: blocks of the whole corpus.
+    full: a store from which `home` converts vectors.
     """
 
     def encode_one(corpus: C, share: tuple[int, int], folder: Path, progress: Progress | None) -> None:
         store, texts = replace(home, folder=folder), texts_of(corpus)
-        known: tuple[_Contents | None, ...] = (home.snapshot(), None if full is None else full.snapshot())
+        known = home.snapshot(), None if full is None else full.snapshot()
         hashes = texts.hashes()
-        with alone(folder):
-            keep = keeper(store, texts, hashes)
+        with locked_store(folder):
+            keep = store.keeper(texts, hashes, encode)
             _encode_lacking(hashes, (*known, store.snapshot()), keep, progress, replace(cut, share=share))
 
     return encode_one
@@ -542,13 +579,12 @@ def share_encoder(
 
 def _encode_lacking(
     hashes: Hashes,
-    known: Iterable[_Contents | None],
+    known: Iterable[Snapshot | None],
     keep: Keep,
     progress: Progress | None,
     cut: EncodingBlocks,
 ) -> None:
-    """Encode the blocks in which a text is among none of the known ones."""
-    lacking, once = np.ones(len(hashes), np.bool_), _first_of_each(hashes)
+    lacking, once = np.ones(len(hashes), np.bool_), _first_numbers(hashes)
     for contents in known:
         if contents is not None:
             lacking &= contents.texts.find(hashes) < 0
@@ -560,37 +596,51 @@ def _encode_lacking(
         done += int(lacking[numbers].sum())
 
 
-def _in_pieces(
-    blocks: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
-) -> Iterator[tuple[Int64, B]]:
-    """(texts, what an encoder made of them), whether it gave all at once or block by block; size: texts of a block.
+def _encoded(
+    texts: TextSource, numbers: Int64, encode: Encode, stored_as: Codec
+) -> Iterator[tuple[Int64, Ragged]]:
+    """Yield (texts, their rows) block by block.
 
-    Raises BadValue, naming the first text, where there are more or fewer texts than were asked for.
+    Raises BadValue, with a text, for rows of another number of texts, no table, and numbers that are not
+    finite.
     """
-    if not isinstance(blocks, Iterator):
-        yield numbers, blocks
-        return
-    at = 0
-    for block in blocks:
-        some = numbers[at : at + size(block)]
-        if len(some):
-            yield some, block
-        at += size(block)
+    answer, at = encode(texts.take(numbers)), 0
+    streamed, blocks = (True, answer) if isinstance(answer, Iterator) else (False, iter((answer,)))
+    for given in blocks:
+        block = given if isinstance(given, Ragged) else _one_each(np.asarray(given, np.float32))
+        some = numbers[at : at + len(block)]
+        at += len(block)
+        if at > len(numbers) or (at < len(numbers) and not streamed):
+            break
+        if not len(some):
+            continue
+        first = texts.name(int(some[0]))
+        if stored_as.name != RAW and (block.values.ndim != 2 or block.values.shape[1] == 0):
+            raise BadValue(f"text '{first}': {len(some)} texts gave vectors of shape {block.values.shape}")
+        bad = np.flatnonzero(~stored_as.finite(block.values))
+        if len(bad):
+            text = texts.name(int(some[np.searchsorted(block.ptr, bad[0], side="right") - 1]))
+            raise BadValue(
+                f"text '{text}': its vector is not finite, or beyond the range of {stored_as.name}"
+            )
+        yield some, block
     if at != len(numbers):
-        raise BadValue(f"text '{name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
+        raise BadValue(f"text '{texts.name(int(numbers[0]))}': {len(numbers)} texts gave the rows of {at}")
 
 
-def _lacking(own: _Contents | None, hashes: Hashes) -> Iterator[Int64]:
-    """The numbers of the texts with these hashes that are not among one's own, a copy's worth at a time."""
-    lacking = np.arange(len(hashes))
-    if own is not None:
-        lacking = np.flatnonzero(own.texts.find(hashes) < 0)
-    for start in range(0, len(lacking), EXPORTED_TEXTS):
-        yield lacking[start : start + EXPORTED_TEXTS]
+def _one_each(vectors: Float32) -> Ragged:
+    return Ragged(np.arange(len(vectors) + 1), vectors)
 
 
-def _first_of_each(hashes: Hashes) -> Int64:
-    """The number of the first text of each distinct hash, ascending."""
+def _missing_numbers(own: Snapshot | None, hashes: Hashes) -> Int64:
+    return np.arange(len(hashes)) if own is None else np.flatnonzero(own.texts.find(hashes) < 0)
+
+
+def _pieces(numbers: Int64) -> Iterator[Int64]:
+    return (numbers[start : start + COPIED_TEXTS] for start in range(0, len(numbers), COPIED_TEXTS))
+
+
+def _first_numbers(hashes: Hashes) -> Int64:
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     new = np.zeros(len(order), np.bool_)
     new[:1] = True
@@ -599,200 +649,12 @@ def _first_of_each(hashes: Hashes) -> Int64:
     return np.sort(order[new])
 
 
-def _encoded(
-    texts: TextSource, numbers: Int64, encode: Encode, dtype: str
-) -> Iterator[tuple[Int64, Float32]]:
-    """(texts, their vectors) in the blocks that the encoder makes."""
-    stored_as = codec(dtype)
-    for some, block in _in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
-        vectors = np.asarray(block, np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(some) or vectors.shape[1] == 0:
-            first = texts.name(int(some[0]))
-            raise BadValue(f"text '{first}': {len(some)} texts gave vectors of shape {vectors.shape}")
-        finite = np.isfinite(vectors).all(axis=1)
-        if finite.all():
-            finite = np.isfinite(stored_as.read(stored_as.write(vectors), vectors.shape[1])).all(axis=1)
-        if not finite.all():
-            bad = texts.name(int(some[np.flatnonzero(~finite)[0]]))
-            raise BadValue(f"text '{bad}': its vector is not finite, or beyond the range of {dtype}")
-        yield some, vectors
-
-
 # ----------
-# The store of texts with any number of rows each, such as token vectors or weighted terms.
-#
-#     store.json     what made the rows, and the bytes of one: for people
-#     rows.bin       the rows of all texts, one text after another
-#     texts.bin      for each text its 128-bit hash, and where its rows end
-#     journal.bin    a record for each batch: the numbers of texts and rows, and checksums of what was added
-
-
-Block: TypeAlias = tuple[Int64, Rows]
-"""Rows of some texts: those of text i are rows[ptr[i]:ptr[i + 1]]; ptr int64[n + 1] from 0, rows uint8[any, width]."""
-EncodeRagged: TypeAlias = Callable[[list[str]], Block | Iterator[Block]]
-"""Texts to rows: all at once, or block by block in their order, each kept before the next is asked for."""
-
-RAGGED_RECORD = np.dtype(
-    [
-        ("texts", "<i8"),
-        ("rows", "<i8"),
-        ("row sum", "<u4"),
-        ("text sum", "<u4"),
-        ("size", "<u4"),
-        ("check", "<u4"),
-    ]
-)
-"""Of the journal; size: bytes of a row."""
-RAGGED_COLUMNS = (
-    JournalColumn("rows.bin", "rows", "row sum"),
-    JournalColumn("texts.bin", "texts", "text sum"),
-)
-RAGGED_TEXT_BYTES = 24
-"""Bytes of a text in texts.bin."""
-
-
-@dataclass(frozen=True, eq=False)
-class RaggedSnapshot:
-    """A store as it was at one moment. raw: uint8[rows, width], memory-mapped; ptr: int64[n + 1], where the rows of
-    each text begin."""
-
-    raw: Rows
-    texts: KnownTexts
-    ptr: Int64
-
-    def rows(self, numbers: Int64) -> Block:
-        """The rows of these texts; a view where the texts follow each other in the store."""
-        lengths = self.ptr[numbers + 1] - self.ptr[numbers]
-        ptr = np.zeros(len(numbers) + 1, np.int64)
-        np.cumsum(lengths, out=ptr[1:])
-        starts = self.ptr[numbers]
-        if (starts[1:] == starts[:-1] + lengths[:-1]).all():
-            first = int(starts[0]) if len(numbers) else 0
-            return ptr, self.raw[first : first + int(ptr[-1])]
-        return ptr, self.raw[np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])]
-
-
-@dataclass(frozen=True)
-class RaggedStore:
-    """What an encoder with all its settings makes of texts; nothing is touched until it is read or added to.
-
-    folder: where; about: what makes the rows, kept for the reader; width: bytes of a row; floats: "float16" or
-    "float32" where a row is such numbers, which then must be finite, else "".
-    """
-
-    folder: Path
-    about: str
-    width: int
-    floats: str = ""
-
-    @staticmethod
-    def of(root: Path, about: Mapping[str, object], width: int, floats: str = "") -> RaggedStore:
-        """The store, below the folder `root`, of an encoder that `about` describes entirely."""
-        if width < 1:
-            raise BadValue(f"rows of {width} bytes; expected at least one")
-        return RaggedStore(*store_folder(root, {**about, "row bytes": width}), width, floats)
-
-    def snapshot(self, check: bool = True) -> RaggedSnapshot | None:
-        """The store as it is now; None where nothing was added yet.
-
-        check: compare it with its checksums, once in each process while nothing changes; what is damaged is forgotten,
-        so that it is made again, and a warning (StoreWarning) says so. Raises StoreError, naming the file, for damage
-        that is not mended: without `check`, and where nothing may be written.
-        """
-        if not check:
-            return self._read(check)
-        return mended(self._journal, self._read, lambda width: (width, RAGGED_TEXT_BYTES), _moved_rows)
-
-    def add(self, texts: Hashes, lengths: Int64, rows: Rows) -> None:
-        """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
-
-        lengths: int64[n], rows of each text, which may be none; rows: uint8[their sum, width]. Raises BadValue for
-        another number or width of rows, StoreError where the disk refuses.
-        """
-        if rows.ndim != 2 or rows.shape != (int(lengths.sum()), self.width) or len(lengths) != len(texts):
-            raise BadValue(
-                f"{len(texts)} texts with {int(lengths.sum())} rows came as a table of {rows.shape}; those in "
-                f"{self.folder} have {self.width} bytes a row"
-            )
-        journal = self._journal
-        with storing(self.folder):
-            before, _ = journal.totals(self._records())
-            ends = (before + np.cumsum(lengths)).astype("<u8")
-            journal.add((rows, np.column_stack([texts.astype("<u8"), ends])), self.width)
-
-    def keeper(self, texts: TextSource, hashes: Hashes, encode: EncodeRagged) -> Keep:
-        """What encodes some of the texts and adds those that are lacking."""
-
-        def keep(numbers: Int64, lacking: Bool) -> None:
-            blocks = encode(texts.take(numbers))
-            for some, (ptr, rows) in _in_pieces(blocks, numbers, lambda block: len(block[0]) - 1, texts.name):
-                if len(ptr) != len(some) + 1:
-                    first = f"text '{texts.name(int(some[0]))}'"
-                    raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
-                if self.floats and rows.ndim == 2 and rows.shape[1] == self.width:
-                    finite = np.isfinite(np.ascontiguousarray(rows).view(self.floats)).all(axis=1)
-                    for row in np.flatnonzero(~finite):
-                        text = texts.name(int(some[np.searchsorted(ptr, row, side="right") - 1]))
-                        raise BadValue(f"text '{text}': one of its vectors is not finite")
-                new, lengths = lacking[np.searchsorted(numbers, some)], np.diff(ptr)
-                if new.any():
-                    self.add(hashes[some[new]], lengths[new], rows[np.repeat(new, lengths)])
-
-        return keep
-
-    def take_in(self, folder: Path) -> None:
-        """Add what another store of the same rows holds and this one lacks; raises StoreError for a damaged one."""
-        other = RaggedStore(folder, "", self.width).snapshot(check=False)
-        if other is None:
-            return
-        with alone(self.folder):
-            for some in _lacking(self.snapshot(check=False), other.texts.hashes):
-                ptr, rows = other.rows(some)
-                self.add(other.texts.hashes[some], np.diff(ptr), rows)
-
-    def _read(self, check: bool) -> RaggedSnapshot | None:
-        journal, records = self._journal, self._records()
-        if len(records) == 0:
-            return None
-        journal.check(records, (self.width, RAGGED_TEXT_BYTES), check)
-        rows, count = journal.totals(records)
-        raw = np.zeros((0, self.width), np.uint8)
-        if rows:  # what is empty cannot be mapped
-            raw = _mapped(self.folder / RAGGED_COLUMNS[0].file, rows, self.width)
-        table = np.fromfile(self.folder / RAGGED_COLUMNS[1].file, "<u8", 3 * count).reshape(-1, 3)
-        ptr = np.concatenate([np.zeros(1, np.int64), table[:, 2].astype(np.int64)])
-        if ptr[-1] != rows or not (ptr[1:] >= ptr[:-1]).all():
-            raise StoreError(f"{self.folder / RAGGED_COLUMNS[1].file}: its ends were never written so")
-        return RaggedSnapshot(raw, KnownTexts(np.ascontiguousarray(table[:, :2])), ptr)
-
-    def _records(self) -> NDArray[np.void]:
-        """The journal's; raises StoreError where its rows have another width."""
-        records = self._journal.records()
-        if len(records) and records["size"][0] != self.width:
-            raise StoreError(
-                f"{self.folder}: its rows have {records['size'][0]} bytes, expected {self.width}"
-            )
-        return records
-
-    @property
-    def _journal(self) -> Journal:
-        return Journal(self.folder, RAGGED_RECORD, RAGGED_COLUMNS, self.about)
-
-
-def _moved_rows(
-    parts: list[NDArray[np.uint8]], before: list[int], now: tuple[int, ...]
-) -> list[NDArray[Any]] | None:
-    """A batch behind other ones, for Journal.mend: where the rows of its texts end is counted from them."""
-    rows, table = parts[0], parts[1].view("<u8").copy()
-    ends = table[:, 2].astype(np.int64) - before[0]
-    if not (np.diff(ends, prepend=0) >= 0).all() or ends[-1] != len(rows):
-        return None
-    table[:, 2] = (ends + now[0]).astype("<u8")
-    return [rows, table]
+# Rows of texts, read from a store.
 
 
 def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
-    """(start, stop) of texts with about so many rows together, one text at least."""
+    """Return (start, stop) of consecutive texts with about `rows` rows together."""
     ends, blocks, start = np.cumsum(lengths), list[tuple[int, int]](), 0
     while start < len(lengths):
         base = int(ends[start - 1]) if start else 0
@@ -803,69 +665,65 @@ def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class GatheredRagged:
-    """The rows of some texts in their order, read from the store in blocks. numbers: int64[N], texts of the store."""
+class StoredRows:
+    """The rows of texts in order, read from a store in blocks: one vector for each text, or ragged."""
 
-    snapshot: RaggedSnapshot
+    snapshot: Snapshot
     numbers: Int64
+    """int64[texts]: number of each text in the store."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def dimensions(self) -> int:
+        """Number of values of a row; of bytes for RAW."""
+        snapshot = self.snapshot
+        return snapshot.size if snapshot.ptr is None else snapshot.codec.plain(snapshot.raw[:0]).shape[1]
+
+    def block(self, start: int, stop: int) -> Float32:
+        return self.snapshot.vectors(self.numbers[start:stop])
+
+    def take(self, numbers: NDArray[np.integer]) -> Float32:
+        return self.snapshot.vectors(self.numbers[numbers])
+
+    @cached_property
+    def values(self) -> Float32:
+        """All vectors, float32[texts, d], a view if possible."""
+        return self.block(0, len(self))
+
     @cached_property
     def lengths(self) -> Int64:
-        """Rows of each text: int64[N]."""
-        return self.snapshot.ptr[self.numbers + 1] - self.snapshot.ptr[self.numbers]
+        return self.snapshot.lengths(self.numbers)
 
-    def block(self, start: int, stop: int) -> Block:
-        """The rows of texts start..stop-1; a view of the file where the texts follow each other in it."""
-        return self.snapshot.rows(self.numbers[start:stop])
+    @cached_property
+    def all_rows(self) -> Ragged | None:
+        return self.rows(0, len(self)) if (np.diff(self.numbers) == 1).all() else None
 
-    def take(self, numbers: NDArray[np.integer]) -> Block:
-        """The rows of these texts."""
-        return self.snapshot.rows(self.numbers[numbers])
+    def rows(self, start: int, stop: int) -> Ragged:
+        return self.snapshot.ragged(self.numbers[start:stop])
 
-    def blocks(self, rows: int) -> Iterator[tuple[int, int, Block]]:
-        """(start, stop, rows of texts start..stop-1) in order, about so many rows at once, one text at least."""
-        return ((start, stop, self.block(start, stop)) for start, stop in spans(self.lengths, rows))
+    def rows_of(self, numbers: NDArray[np.integer]) -> Ragged:
+        return self.snapshot.ragged(self.numbers[numbers])
 
-    def export(self, folder: Path) -> None:
-        """Write these rows, those of each text once, into a store of their own; raises StoreError as the disk."""
-        snapshot, numbers = self.snapshot, np.unique(self.numbers)
-        store = RaggedStore(folder, "", snapshot.raw.shape[1])
-        folder.mkdir(parents=True, exist_ok=True)
-        for start in range(0, len(numbers), EXPORTED_TEXTS):
-            some = numbers[start : start + EXPORTED_TEXTS]
-            ptr, rows = snapshot.rows(some)
-            store.add(snapshot.texts.hashes[some], np.diff(ptr), rows)
-
-    def digest(self) -> str:
-        """A hash of whose rows these are."""
-        return hashlib.blake2b(self.snapshot.texts.hashes[self.numbers].tobytes(), digest_size=16).hexdigest()
+    def blocks(self, rows: int) -> Iterator[tuple[int, int, Ragged]]:
+        """Yield (start, stop, rows of texts start..stop-1), about `rows` rows at a time."""
+        return ((start, stop, self.rows(start, stop)) for start, stop in spans(self.lengths, rows))
 
     def release(self) -> None:
-        """Let the system take back the memory of blocks read before; blocks in use stay valid."""
-        release(self.snapshot.raw)
+        self.snapshot.release()
 
+    def stored_bytes(self) -> int:
+        """Return the bytes of the rows in the store; equal texts count once."""
+        lengths = self.snapshot.lengths(np.unique(self.numbers))
+        return int(lengths.sum() * self.snapshot.raw.shape[1])
 
-def stored_ragged(
-    store: RaggedStore,
-    texts: TextSource,
-    encode: EncodeRagged,
-    progress: Progress | None = None,
-    cut: EncodingBlocks | None = None,
-) -> GatheredRagged:
-    """The rows of texts in their order, as `stored` gives vectors.
+    def digest(self) -> str:
+        """Return a hash that identifies the texts, in their order."""
+        return hashlib.blake2b(self.snapshot.texts.hashes[self.numbers].tobytes(), digest_size=16).hexdigest()
 
-    Raises BadValue, naming the text, for another number of texts or another width than expected, and for numbers that
-    are not finite, and where memory does not suffice to look texts up; StoreError as the store.
-    """
-    require_memory_for(texts.count)
-    hashes = texts.hashes()
-    if texts.count == 0 and store.snapshot() is None:
-        nothing = np.zeros((0, store.width), np.uint8)
-        snapshot = RaggedSnapshot(nothing, KnownTexts(hashes), np.zeros(1, np.int64))
-        return GatheredRagged(snapshot, np.zeros(0, np.int64))
-
-    snapshot = completed(store, hashes, store.keeper(texts, hashes, encode), progress, cut)
-    return GatheredRagged(snapshot, snapshot.texts.find(hashes))
+    def export(self, folder: Path) -> None:
+        row_bytes = 0 if self.snapshot.ptr is None else self.snapshot.size
+        with storing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            RowStore(folder, "", self.snapshot.codec, row_bytes).copy(self.snapshot, np.unique(self.numbers))

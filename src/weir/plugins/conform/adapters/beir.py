@@ -21,7 +21,7 @@ CUSTOM = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """The mean at this cut-off, with its defaults."""
+    """Return the mean at this cut-off, with its defaults."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

@@ -1,9 +1,8 @@
-"""BIRCO: evaluation/rank2metric.py of a checkout, run as its users run it, without resampling; means alone.
+"""BIRCO: evaluation/rank2metric.py of a checkout, without resampling; means only.
 
-It takes rankings of whole pools, lists without scores, of at least ten documents. So equal scores stay in the order of
-the input, documents that were not returned stand at the end, unjudged ones belong to the pool with grade 0, and pools
-are filled up to ten with documents of grade 0 at the very end, which change no measure. It is run in a copy of the
-checkout's evaluation folder, beside which datasets/relic/test_set.pickle holds the judgments of a vector.
+It takes rankings of whole pools of ten or more, without scores. So ties stay in the order of the input, documents not
+returned go to the end, unjudged ones have grade 0, and small pools are filled with documents of grade 0. It runs in a
+copy of the checkout's evaluation folder, beside datasets/relic/test_set.pickle.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 
 PROGRAM = "rank2metric.py"
 if len(sys.argv) < 3:
-    raise ImportError("it is a checkout and no package: name its folder with --checkout")
+    raise ImportError("it is a checkout and no package: name its folder with `checkout`")
 SOURCES = pathlib.Path(sys.argv[2]) / "evaluation"
 if not (SOURCES / PROGRAM).is_file():
     raise ImportError(f"no evaluation/{PROGRAM} in {sys.argv[2]}")
@@ -52,7 +51,7 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """A figure of the program for these rankings, as a share of 1; raises RuntimeError where it prints none."""
+    """Return the program's mean as a share of 1; raises RuntimeError if there is none."""
     name = NAMES.get(measure["name"])
     if name is None or measure["condensed"]:
         return None
@@ -65,7 +64,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
 
 
 def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str, list[str]]]:
-    """(grades of each pool, its ranking) as the program takes them."""
+    """Return grades and ranking of each judged query, both filled up to LEAST_POOL documents."""
     qrel, ranks = {}, {}
     for query, judged in vector["qrels"].items():
         scored = sorted(vector["run"].get(query, []), key=lambda one: -one[1])
@@ -81,7 +80,7 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """A copy of the evaluation folder, beside which there is room for a data set; it goes with this process."""
+    """Copy the program's evaluation folder into a temporary one, which is removed at exit, and enter it."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)
@@ -95,7 +94,7 @@ def beside() -> pathlib.Path:
 
 @functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """The figures of the program by their names; it raises what the program does."""
+    """Run the program and return its figures by name; raises RuntimeError if it fails."""
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)

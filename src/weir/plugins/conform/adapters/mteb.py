@@ -23,7 +23,7 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """The mean at this cut-off, rounded to five decimals but for MRR and capped recall."""
+    """Return the mean at this cut-off; all but MRR and capped recall are rounded to five decimals."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

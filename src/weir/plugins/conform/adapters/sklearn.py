@@ -1,7 +1,6 @@
 """scikit-learn: ndcg_score and dcg_score over all documents returned or judged.
 
-Its input is a row of grades and a row of scores, so a document that was not returned needs a score: one below
-all others, the same for all of them.
+A document that was not returned gets a score below all others, the same for all.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ HOLDS: set[str] = set()
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """The value of each query."""
+    """Return a measure's value for each query; None if scikit-learn has no such measure."""
     score = {"nDCG": metrics.ndcg_score, "DCG": metrics.dcg_score}.get(measure["measure"])
     if score is None or measure["settings"] or measure["condensed"]:
         return None

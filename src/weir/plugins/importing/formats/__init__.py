@@ -1,1 +1,1 @@
-"""Readers of the formats of other tools."""
+"""Readers of other tools' formats."""

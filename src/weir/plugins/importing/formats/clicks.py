@@ -1,4 +1,4 @@
-"""Logs of clicks: tables of clicks and impressions, searches with the results clicked, events of UBI."""
+"""Read logs of clicks: tables of counts, searches with clicked results, events of UBI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weir.errors import BadValue
-from weir.plugins.importing.cells import grade_value, identifier, is_identifier, number, plain
+from weir.plugins.importing.cells import grade_value, identifier, is_identifier, number, plain_text
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
 from weir.plugins.importing.contents import Contents, click_columns, roles_of
 from weir.plugins.importing.items import (
@@ -24,7 +24,7 @@ from weir.plugins.importing.items import (
     Judgment,
     Refused,
     Used,
-    at,
+    value_at,
 )
 from weir.plugins.importing.readers import reader, when
 
@@ -35,7 +35,7 @@ _ROLES = ("query", "query_id", "doc", "clicks", "clicked", "impressions", "rank"
 
 @dataclass
 class _Impressions:
-    """The rows of a log: the number of a pair of query and document, its position (0: unknown), clicks, impressions."""
+    """Numbered pairs of query and document, and rows (pair, position or 0, clicks, impressions)."""
 
     pairs: dict[tuple[ItemKey, str], int] = field(default_factory=dict)
     where: list[str] = field(default_factory=list)
@@ -44,14 +44,12 @@ class _Impressions:
     def add(
         self, query: ItemKey, doc: str, where: str, position: int, clicks: float, impressions: float
     ) -> None:
-        """Add a row."""
         pair = self.pairs.setdefault((query, doc), len(self.pairs))
         if pair == len(self.where):
             self.where.append(where)
         self.rows.append((pair, position, clicks, impressions))
 
     def judgments(self, choices: Choices, path: Path) -> Iterator[Item]:
-        """A judgment of each pair that was shown often enough, by the chosen model; raises BadValue."""
         if not self.rows:
             return
         pair, position, clicks, impressions = np.array(self.rows, np.float64).T
@@ -66,7 +64,7 @@ class _Impressions:
         if few == len(shares):
             raise BadValue(
                 f"{path}: none of {few:,} pairs of query and document was shown {choices.impressions} times or more; "
-                "--impressions N sets a lower floor, with wider intervals"
+                "`impressions=N` sets a lower floor, with wider intervals"
             )
         queries: dict[ItemKey, str] = {}
         for (query, _), where in zip(self.pairs, self.where, strict=True):
@@ -75,7 +73,7 @@ class _Impressions:
         for (query, doc), where, share in zip(self.pairs, self.where, shares, strict=True):
             if share.impressions >= choices.impressions and share.expected:
                 yield Judgment(query, ItemKey(doc), share.value, where, origin=ORIGIN, clicks=share)
-        choice = "" if choices.clicks else " (by default; --clicks ctr, coec or pbm)"
+        choice = "" if choices.clicks else " (by default; `clicks='ctr'`, coec or pbm)"
         yield FileRemark(
             f"{int(clicks.sum()):,} clicks of {int(impressions.sum()):,} impressions; grades by {model}{choice}, their "
             "intervals in clicks/"
@@ -83,7 +81,7 @@ class _Impressions:
         if few:
             yield FileRemark(
                 f"{few:,} of {len(shares):,} pairs were shown fewer than {choices.impressions} times and are left out "
-                "(--impressions)"
+                "(`impressions`)"
             )
         if unclickable := sum(not share.expected for share in shares):
             yield FileRemark(
@@ -92,7 +90,6 @@ class _Impressions:
 
 
 def _columns(contents: Contents) -> dict[str, str]:
-    """Role -> column of a table of clicks; {} for another table."""
     counts = click_columns(contents.columns, contents.roles)
     if not {"clicks", "clicked"} & set(counts):
         return {}
@@ -110,24 +107,25 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """A row for each query and document, perhaps position; or for each impression, with whether it was clicked.
+    """Read a table with a row for each query, document and perhaps position, or for each impression.
 
-    Raises BadValue for a table without clicks, or without impressions.
+    Raises BadValue for a table without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
         raise BadValue(
             f"{contents.path}: no table of clicks; expected columns of query, document, clicks and impressions, as in "
-            "--columns query=q,doc=url,clicks=c,impressions=n,rank=position"
+            "`columns='query=q,doc=url,clicks=c,impressions=n,rank=position'`"
         )
     if "impressions" not in roles and "clicked" not in roles:
         name = roles["clicks"]
         raise BadValue(
             f"{contents.path}: '{name}' counts clicks and no column counts impressions; name the column of impressions "
-            f"(one click in two impressions is not one in a hundred), or import them as grades: --columns grade={name}"
+            f"(one click in two impressions is not one in a hundred), or import them as grades: "
+            f"`columns='grade={name}'`"
         )
     yield from (Used(role, column) for role, column in roles.items())
-    texts = [plain(row.fields.get(roles.get("query", ""))) for row in contents.rows]
+    texts = [plain_text(row.fields.get(roles.get("query", ""))) for row in contents.rows]
     texts_are_ids = "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     rows: list[tuple[ItemKey, str, str, float, float, float]] = []
     for row, text in zip(contents.rows, texts, strict=True):
@@ -165,13 +163,11 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 
 def _count(value: object) -> float | None:
-    """A whole number of times, or whether it happened; None for anything else."""
     count = number(grade_value(value))
     return count if count is not None and count >= 0 and count.is_integer() else None
 
 
 def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
-    """Lines of session, query, region, weight, results, layout and clicks, the last three as JSON."""
     if contents.shape != "lines":
         return []
     lines = [(n, line.split("\t")) for n, line in enumerate(contents.text.split("\n"), 1) if line.strip()]
@@ -185,7 +181,7 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """The log format of the clickmodels project: each result of a search is an impression at its place."""
+    """Read the log format of the clickmodels project: each result of a search is an impression at its place."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:
@@ -201,7 +197,6 @@ def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 
 def _by_place(value: Any) -> dict[int, Any]:  # noqa: ANN401  JSON holds anything
-    """Results, or clicks, by place from 0; raises ValueError or AttributeError for what is neither list nor object."""
     pairs = (
         enumerate(value) if isinstance(value, list) else ((int(place), one) for place, one in value.items())
     )
@@ -212,9 +207,10 @@ def _by_place(value: Any) -> dict[int, Any]:  # noqa: ANN401  JSON holds anythin
 
 
 def _actions(contents: Contents) -> Counter[str]:
-    """How many events of each kind a log of UBI has."""
     rows = [row.fields for row in contents.rows]
-    return Counter(plain(row["action_name"]) for row in rows if "action_name" in row and "query_id" in row)
+    return Counter(
+        plain_text(row["action_name"]) for row in rows if "action_name" in row and "query_id" in row
+    )
 
 
 def _ubi(contents: Contents) -> str:
@@ -223,10 +219,7 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Impressions and clicks by the text of the query; a document of one search counts once, clicked or not.
-
-    Raises BadValue for events without impressions or clicks.
-    """
+    """Read impressions and clicks by query text, a document once for each search; raises BadValue without either."""
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:
         raise BadValue(
@@ -236,16 +229,20 @@ def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
     texts = {
         search: text
         for row in contents.rows
-        if (search := plain(row.fields.get("query_id"))) and (text := plain(row.fields.get("user_query")))
+        if (search := plain_text(row.fields.get("query_id")))
+        and (text := plain_text(row.fields.get("user_query")))
     }
     impressions: dict[tuple[str, str], tuple[float, str]] = {}
     clicks: set[tuple[str, str]] = set()
     for row in contents.rows:
-        action, about = plain(row.fields.get("action_name")), row.fields.get("event_attributes")
+        action, about = plain_text(row.fields.get("action_name")), row.fields.get("event_attributes")
         if action not in ("impression", "click"):
             continue
-        search, doc = plain(row.fields.get("query_id")), identifier(at(about, "object", "object_id"))
-        position = number(at(about, "position", "ordinal"))
+        search, doc = (
+            plain_text(row.fields.get("query_id")),
+            identifier(value_at(about, "object", "object_id")),
+        )
+        position = number(value_at(about, "position", "ordinal"))
         if position is None or not 0 <= position < POSITION_LIMIT:
             position = -1.0
         if not doc or search not in texts:

@@ -1,4 +1,4 @@
-"""Evaluation files of search engines and Quepid, and retrieval spans of traces."""
+"""Read evaluation files of search engines and Quepid, and retrieval spans of traces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weir.plugins.importing.cells import identifier, number, plain
+from weir.plugins.importing.cells import identifier, number, plain_text
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     Choices,
@@ -20,14 +20,14 @@ from weir.plugins.importing.items import (
     Ranking,
     Refused,
     Used,
-    at,
     id_key,
     objects,
     query_items,
-    ranking,
+    ranking_item,
     table_at,
     text_key,
     text_of,
+    value_at,
 )
 from weir.plugins.importing.readers import has_columns, reader, when
 
@@ -39,7 +39,6 @@ _QUERY_NAMES = ("query", "query_string", "text", "model_text", "queryText", "q")
 
 
 def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
-    """Whether there are queries, all with these names and ratings of a kind."""
     rated = (isinstance(one.get("ratings"), kind) and set(names) <= set(one) for one in queries)
     return bool(queries) and all(rated)
 
@@ -50,17 +49,17 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries and judgments; a document is `_id`, or `_index/_id` where the request rates several indexes."""
+    """Read queries and judgments; a document is `_id`, or `_index/_id` if the request rates several indexes."""
     requests = objects(contents.value, "requests")
-    indexes = {plain(one.get("_index")) for request in requests for one in objects(request, "ratings")}
+    indexes = {plain_text(one.get("_index")) for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
         yield FileRemark(f"documents of {len(indexes)} indexes: identifiers are index/document")
     for n, request in enumerate(requests, 1):
         where, params = f"request {n}", request.get("params")
         if isinstance(params, dict):
-            texts = {plain(params.get(name)) for name in _QUERY_NAMES} - {""}
+            texts = {plain_text(params.get(name)) for name in _QUERY_NAMES} - {""}
             texts = texts or {
-                plain(v) for name, v in params.items() if isinstance(v, str) and name != "field"
+                plain_text(v) for name, v in params.items() if isinstance(v, str) and name != "field"
             }
         else:
             texts = set(_match_texts(request.get("request")))
@@ -73,13 +72,12 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def document_key(hit: Mapping[str, Any], indexes: set[str]) -> ItemKey:
-    """The document of a hit: `_id`, or `_index/_id` where hits are of several indexes."""
+    """Return the document of a hit: `_id`, or `_index/_id` if there are several indexes."""
     name = identifier(hit.get("_id"))
-    return ItemKey(f"{plain(hit.get('_index'))}/{name}" if len(indexes) > 1 and name else name)
+    return ItemKey(f"{plain_text(hit.get('_index'))}/{name}" if len(indexes) > 1 and name else name)
 
 
 def _match_texts(value: object, field: str = "") -> Iterator[str]:
-    """The texts of match, multi_match and similar clauses, at any depth."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if isinstance(inner, str) and (name in _QUERY_NAMES or field in ("match", "match_phrase")):
@@ -102,25 +100,29 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """The top of a run; hits without a rating are unjudged, those with one are judgments."""
+    """Read the top of a run, and judgments of the hits that have a rating."""
     details = table_at(contents.value, "details")
-    indexes = {plain(at(hit, "hit", "_index")) for one in details.values() for hit in objects(one, "hits")}
+    indexes = {
+        plain_text(value_at(hit, "hit", "_index")) for one in details.values() for hit in objects(one, "hits")
+    }
     for name, error in table_at(contents.value, "failures").items():
         reason = error
         for inner in ("error", "reason"):
             reason = reason.get(inner) if isinstance(reason, dict) else reason
-        yield Refused(f"request {name}", f"the engine refused it: {plain(reason)[:200] or 'no reason given'}")
+        yield Refused(
+            f"request {name}", f"the engine refused it: {plain_text(reason)[:200] or 'no reason given'}"
+        )
     for name, detail in details.items():
         where, key, hits = f"request {name}", id_key(name), objects(detail, "hits")
         docs = [document_key(table_at(hit, "hit"), indexes) for hit in hits]
-        yield ranking(key, docs, where, [number(at(hit, "hit", "_score")) for hit in hits])
+        yield ranking_item(key, docs, where, [number(value_at(hit, "hit", "_score")) for hit in hits])
         for doc, hit in zip(docs, hits, strict=True):
             if hit.get("rating") is not None:
                 yield Judgment(key, doc, hit["rating"], where)
 
 
 def sources(value: object) -> list[dict[str, Any]]:
-    """The `_source` of each hit of a search response."""
+    """Return the `_source` of each hit of a search response."""
     return [hit["_source"] for hit in objects(value, "hits", "hits") if isinstance(hit.get("_source"), dict)]
 
 
@@ -144,7 +146,7 @@ def _workbench(contents: Contents) -> str:
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
 def read_workbench(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text, and judgments; ratings are text there, often fractions."""
+    """Yield each query, its text as identifier, and its judgments."""
     for n, query in enumerate(_workbench_queries(contents), 1):
         grades = [(id_key(one.get("docId")), one.get("rating")) for one in objects(query, "ratings")]
         yield from query_items(text_key(query["query"]), f"query {n}", "no query text", grades=grades)
@@ -158,12 +160,12 @@ def _query_set(contents: Contents) -> str:
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text."""
+    """Yield the queries of a query set; their texts serve as identifiers."""
     queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
         row.fields for row in contents.rows
     ]
     for n, query in enumerate(queries, 1):
-        answer = plain(query.get("referenceAnswer"))
+        answer = plain_text(query.get("referenceAnswer"))
         metadata = {"answer": answer} if answer else {}
         yield from query_items(text_key(query.get("queryText")), f"query {n}", "no queryText", metadata)
 
@@ -177,20 +179,20 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings without scores, a run for each search configuration."""
+    """Read rankings without scores, one run for each search configuration."""
     for one in sources(contents.value):
-        where, names = f"evaluation {plain(one.get('id'))}", one.get("documentIds")
+        where, names = f"evaluation {plain_text(one.get('id'))}", one.get("documentIds")
         key = text_key(one.get("searchText")) if isinstance(names, list) else ItemKey()
         docs = [id_key(name) for name in names] if isinstance(names, list) else []
-        run = plain(one.get("searchConfigurationId"))
+        run = plain_text(one.get("searchConfigurationId"))
         yield from query_items(key, where, "no searchText, or no list of documentIds", docs=docs, run=run)
 
 
 def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]]]:
-    """(topic and name, group) of every group of queries; files may leave out topics, and groups within them."""
+    """Return (topic and name, group) of every group; files may omit both levels."""
     topics = objects(contents.value, "topics") or [table_at(contents.value)]
     return [
-        ({"topic": plain(topic.get("description")), "group": plain(group.get("name"))}, group)
+        ({"topic": plain_text(topic.get("description")), "group": plain_text(group.get("name"))}, group)
         for topic in topics
         for group in objects(topic, "query_groups")
         or [one for one in [topic, *objects(topic, "queries")] if "relevant_documents" in one]
@@ -204,7 +206,7 @@ def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]
     when("relevant_documents of groups of queries", _rre_groups),
 )
 def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with topic and group; the judgments of a group are those of each of its queries."""
+    """Read queries with topic and group; each query of a group has the group's judgments."""
     for n, (names, group) in enumerate(_rre_groups(contents), 1):
         grades: list[tuple[ItemKey, object]] = []
         for name, inner in group["relevant_documents"].items():
@@ -226,7 +228,9 @@ def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _about(query: Mapping[str, Any]) -> dict[str, str]:
-    return {name: plain(query[name]) for name in ("information_need", "notes") if plain(query.get(name))}
+    return {
+        name: plain_text(query[name]) for name in ("information_need", "notes") if plain_text(query.get(name))
+    }
 
 
 @reader(
@@ -238,7 +242,7 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text, with information need and notes, and judgments."""
+    """Read queries by their text, with information need and notes, and judgments."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(id_key(one.get("doc_id")), one.get("rating")) for one in objects(query, "ratings")]
         key = text_key(query.get("query_text"))
@@ -254,7 +258,7 @@ def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text, and judgments."""
+    """Yield each query, its text as identifier, and its judgments."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(ItemKey(doc), grade) for doc, grade in table_at(query, "ratings").items()]
         yield from query_items(text_key(query.get("query")), f"query {n}", "no query text", grades=grades)
@@ -269,7 +273,7 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text, and every judge's judgment; pairs that nobody could rate are counted."""
+    """Read queries by their text, and every judge's judgment; a remark counts unrateable pairs."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
         key, judgments = text_key(pair.get("query_text")), objects(pair, "judgements")
@@ -293,12 +297,12 @@ def _book_table(contents: Contents) -> str:
 
 @reader("quepid-book-csv", "judgments of a book of Quepid as CSV", _book_table)
 def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Every judge's judgment; empty cells are none."""
+    """Yield a judgment for each judge's column that is not empty."""
     judges = contents.columns[2:]
     yield Used("judges", ", ".join(judges))
     for row in contents.rows:
         doc = id_key(row.fields.get("docid"))
-        grades = [(doc, row.fields[judge]) for judge in judges if plain(row.fields.get(judge))]
+        grades = [(doc, row.fields[judge]) for judge in judges if plain_text(row.fields.get(judge))]
         yield from query_items(text_key(row.fields.get("query")), row.where, "no query", grades=grades)
 
 
@@ -308,22 +312,22 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
     when(
         "docs by query, queries and scores",
         lambda contents: (
-            isinstance(at(contents.value, "docs"), dict)
+            isinstance(value_at(contents.value, "docs"), dict)
             and objects(contents.value, "queries")
             and "scores" in contents.value
         ),
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with Quepid's identifiers, their rankings without scores, and ratings where it holds some."""
+    """Read queries with Quepid's identifiers, rankings without scores, and ratings if there are any."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
-        key = ItemKey(identifier(query.get("query_id")), plain(query.get("query_text")))
+        key = ItemKey(identifier(query.get("query_id")), plain_text(query.get("query_text")))
         texts[key.id] = key.text
         yield FoundQuery(key, f"query {n}", _about(query))
         for doc, grade in table_at(query, "ratings").items():
             yield Judgment(key, ItemKey(doc), grade, f"query {n}")
-    run, docs_of = plain(at(contents.value, "name")), table_at(contents.value, "docs")
+    run, docs_of = plain_text(value_at(contents.value, "name")), table_at(contents.value, "docs")
     for query_id in docs_of:
         docs = [id_key(one.get("id")) for one in objects(docs_of, query_id) if not one.get("rated_only")]
         key = ItemKey(query_id, texts.get(query_id, ""))
@@ -336,7 +340,7 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query and information_need", lambda contents: contents.columns == ("query", "information_need")),
 )
 def read_needs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text, with information needs."""
+    """Yield each query, its text as identifier, with its information need as metadata."""
     for row in contents.rows:
         yield from query_items(text_key(row.fields.get("query")), row.where, "no query", _about(row.fields))
 
@@ -352,7 +356,6 @@ _FLAT_NAME = re.compile(r"retrieval\.documents\.(\d+)\.document\.(\w+)")
 
 
 def _otlp_value(value: object) -> Any:  # noqa: ANN401  an attribute holds anything
-    """A value as OTLP/JSON writes it, unwrapped."""
     if not isinstance(value, dict):
         return value
     if "arrayValue" in value:
@@ -364,13 +367,12 @@ def _otlp_value(value: object) -> Any:  # noqa: ANN401  an attribute holds anyth
 
 
 def _otlp_attributes(pairs: list[dict[str, Any]]) -> dict[str, Any]:
-    return {plain(one.get("key")): _otlp_value(one.get("value")) for one in pairs}
+    return {plain_text(one.get("key")): _otlp_value(one.get("value")) for one in pairs}
 
 
 def _spans(contents: Contents) -> list[tuple[str, Attributes]]:
-    """The name and the attributes of every span."""
     spans: list[tuple[str, Attributes]] = [
-        (f"span {plain(span.get('spanId'))}", _otlp_attributes(objects(span, "attributes")))
+        (f"span {plain_text(span.get('spanId'))}", _otlp_attributes(objects(span, "attributes")))
         for row in contents.rows
         for resource in objects(row.fields, "resourceSpans")
         for scope in objects(resource, "scopeSpans")
@@ -394,30 +396,31 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A ranking for each retrieval span, in the order of its documents; other spans are skipped.
-
-    A document without an identifier is known by its text.
-    """
+    """Read a ranking from each retrieval span; a document without an identifier is known by its text."""
     others: Counter[str] = Counter()
     for where, attributes in _spans(contents):
         if not _is_retrieval(attributes):
-            others[plain(attributes.get("openinference.span.kind")) or "other"] += 1
+            others[plain_text(attributes.get("openinference.span.kind")) or "other"] += 1
             continue
-        text = plain(attributes.get("gen_ai.retrieval.query.text"))
+        text = plain_text(attributes.get("gen_ai.retrieval.query.text"))
         if not text:  # input.value may be JSON around the query
             value = attributes.get("input.value")
             inner = _json(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
-            text = text_of(inner, "query", "question", "input") if isinstance(inner, dict) else plain(value)
+            text = (
+                text_of(inner, "query", "question", "input") if isinstance(inner, dict) else plain_text(value)
+            )
         docs = _retrieved(attributes)
         keys = [
-            ItemKey(identifier(one.get("id")), plain(one.get("content", one.get("page_content"))))
+            ItemKey(identifier(one.get("id")), plain_text(one.get("content", one.get("page_content"))))
             for one in docs
         ]
         if text and not all(key.id or key.text for key in keys):
             yield Refused(where, _UNNAMED)
             continue
         scores = [
-            number(at(_json(one.get("metadata")), "score") if one.get("score") is None else one["score"])
+            number(
+                value_at(_json(one.get("metadata")), "score") if one.get("score") is None else one["score"]
+            )
             for one in docs
         ]
         missing = "no text of the query; let the instrumentation record it"
@@ -437,7 +440,6 @@ def _json(value: object) -> Any:  # noqa: ANN401  JSON holds anything
 
 
 def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
-    """The documents of a span in order: those of GenAI, or OpenInference's flattened ones."""
     documents = _json(attributes.get("gen_ai.retrieval.documents"))
     if isinstance(documents, list):
         return [one if isinstance(one, dict) else {} for one in documents]
@@ -462,16 +464,16 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A ranking for each span, by position; documents are known by their text (`reference`)."""
+    """Read a ranking for each span, by position; documents are known by their text (`reference`)."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
-        if number(row.fields.get("document_position")) is None or not plain(row.fields.get("input")):
+        if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):
             yield Refused(row.where, "no input, or no number in document_position")
         else:
-            spans.setdefault(plain(row.fields.get("context.span_id")), []).append(row.fields)
+            spans.setdefault(plain_text(row.fields.get("context.span_id")), []).append(row.fields)
     for span, rows in spans.items():
         rows.sort(key=lambda row: number(row["document_position"]) or 0.0)
-        docs = [ItemKey(identifier(row.get("document_id")), plain(row.get("reference"))) for row in rows]
+        docs = [ItemKey(identifier(row.get("document_id")), plain_text(row.get("reference"))) for row in rows]
         if not all(doc.id or doc.text for doc in docs):
             yield Refused(f"span {span}", _UNNAMED)
             continue

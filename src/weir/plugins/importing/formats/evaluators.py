@@ -1,4 +1,4 @@
-"""Evaluators of answers that hold retrieval too: ragas, DeepEval, TruLens, LlamaIndex."""
+"""Read files of evaluators of answers that also hold retrieval: ragas, DeepEval, TruLens, LlamaIndex."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from weir.plugins.importing.cells import listed, number, plain, spelled
+from weir.plugins.importing.cells import listed, number, plain_text, spelled
 from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.items import (
     Choices,
@@ -18,7 +18,6 @@ from weir.plugins.importing.items import (
     Judgment,
     Refused,
     Used,
-    at,
     id_key,
     objects,
     query_items,
@@ -26,6 +25,7 @@ from weir.plugins.importing.items import (
     table_at,
     text_key,
     text_of,
+    value_at,
 )
 from weir.plugins.importing.readers import reader, when
 
@@ -40,7 +40,6 @@ def _answer(text: str) -> dict[str, str]:
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
-    """Contexts, known by their texts; mark: joins several in one cell."""
     contexts = listed(value)
     if contexts is None and isinstance(value, str):
         contexts = value.split(mark) if mark else [value]
@@ -48,7 +47,6 @@ def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
 
 
 def _samples(contents: Contents) -> list[TableRow]:
-    """The samples of ragas: rows, or the inputs of annotated metrics."""
     if contents.shape == "rows" or {"user_input", "question"} & set(contents.columns):
         return list(contents.rows)
     value = table_at(contents.value)
@@ -72,9 +70,8 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with reference answers; judgments and a run by identifiers, else by the texts of contexts.
-
-    A text without an identifier becomes a document whose identifier is made from it.
+    """Read queries with answers, judgments and a run, by identifiers or else by texts, whose identifiers are made
+    from them.
     """
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
@@ -84,7 +81,6 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _question(row: TableRow) -> tuple[ItemKey, str, dict[str, str]]:
-    """The question of a sample, what is said where there is none, and its answer."""
     question = row.fields.get("user_input", row.fields.get("question"))
     missing = "a conversation instead of a question" if question else "no user_input"
     return text_key(question), missing, _answer(text_of(row.fields, *_ANSWERS))
@@ -118,7 +114,7 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries and answers; the texts of `context` are relevant, those of `retrieval_context` were returned."""
+    """Read queries and answers; the texts of `context` are relevant, the texts of `retrieval_context` were returned."""
     yield Used("relevant", "context")
     yield Used("retrieved", "retrieval_context")
     for row in contents.rows:
@@ -129,7 +125,7 @@ def _one_golden(row: TableRow) -> Iterator[Item]:
     relevant, returned = (
         _context_keys(row.fields.get(name), "|") for name in ("context", "retrieval_context")
     )
-    key, answer = text_key(row.fields.get("input")), _answer(plain(row.fields.get("expected_output")))
+    key, answer = text_key(row.fields.get("input")), _answer(plain_text(row.fields.get("expected_output")))
     grades = [(doc, 1) for doc in relevant]
     yield from query_items(
         key, row.where, "no input", {**row.fields.rest(), **answer}, grades, returned or None
@@ -148,16 +144,16 @@ def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
     when("retrieverSpans", _retriever_spans),
 )
 def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A ranking for each retriever span; a span whose output is no document is refused."""
+    """Read a ranking from each retriever span; a span whose output has no documents is refused."""
     for n, span in enumerate(_retriever_spans(contents), 1):
         where, key, docs = f"retriever span {n}", text_key(span.get("input")), []
         output = span["output"] if isinstance(span.get("output"), list) else []
         for one in output:
             if isinstance(one, dict):
                 name = text_of(one, "id", "doc_id", "document_id")
-                docs.append(ItemKey(name, plain(one.get("text", one.get("content")))))
+                docs.append(ItemKey(name, plain_text(one.get("text", one.get("content")))))
             else:
-                docs.append(ItemKey() if plain(one) == "[object Object]" else text_key(one))
+                docs.append(ItemKey() if plain_text(one) == "[object Object]" else text_key(one))
         if key.text and (not docs or ItemKey() in docs):
             yield Refused(where, "its output holds no documents")
             continue
@@ -166,7 +162,6 @@ def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
-    """The attributes of TruLens' events: in JSON, or in the cells of a table as Python's dictionaries."""
     events = []
     for row in contents.rows:
         attributes = row.fields.get("record_attributes")
@@ -186,7 +181,7 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     ),
 )
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A ranking for each retrieval event; contexts are texts, whose identifiers are made from them."""
+    """Read a ranking from each retrieval event; contexts are texts, whose identifiers are made from them."""
     others = 0
     for where, event in _events(contents):
         key = text_key(event.get(f"{_PATH}retrieval.query_text"))
@@ -209,16 +204,17 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
     when(
         "queries, corpus and relevant_docs by identifier",
         lambda contents: all(
-            isinstance(at(contents.value, part), dict) for part in ("queries", "corpus", "relevant_docs")
+            isinstance(value_at(contents.value, part), dict)
+            for part in ("queries", "corpus", "relevant_docs")
         ),
     ),
 )
 def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries, documents, and judgments without grades."""
+    """Yield documents, queries and, for each relevant document of a query, a judgment of grade 1."""
     for name, text in table_at(contents.value, "corpus").items():
-        yield Document(ItemKey(name, plain(text)), f"corpus {name}")
+        yield Document(ItemKey(name, plain_text(text)), f"corpus {name}")
     for name, text in table_at(contents.value, "queries").items():
-        yield FoundQuery(ItemKey(name, plain(text)), f"query {name}")
+        yield FoundQuery(ItemKey(name, plain_text(text)), f"query {name}")
     for name, docs in table_at(contents.value, "relevant_docs").items():
         if not isinstance(docs, list):
             yield Refused(f"query {name}", "no list in relevant_docs")
@@ -238,8 +234,8 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
     when("examples with reference_contexts", _examples),
 )
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with reference answers, and judgments by the texts of reference contexts."""
+    """Read queries with reference answers, and judgments by the texts of reference contexts."""
     for n, one in enumerate(_examples(contents), 1):
-        answer = _answer(plain(one.get("reference_answer")))
+        answer = _answer(plain_text(one.get("reference_answer")))
         grades = [(doc, 1) for doc in _context_keys(one["reference_contexts"])]
         yield from query_items(text_key(one["query"]), f"example {n}", "no query", answer, grades)

@@ -1,4 +1,4 @@
-"""Golden sets and tables: rows with named fields, of no tool's own format."""
+"""Read golden sets and tables: rows with named fields, in no particular tool's format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from weir.errors import BadValue
-from weir.files.column_names import fold, names, of_role, usual
+from weir.files.column_names import field_names, fold, of_role, usual
 from weir.plugins.importing.cells import (
     Cells,
     grade_value,
@@ -21,7 +21,7 @@ from weir.plugins.importing.cells import (
     is_identifier,
     listed,
     number,
-    plain,
+    plain_text,
     spelled,
 )
 from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, names_texts, roles_of
@@ -40,10 +40,10 @@ from weir.plugins.importing.items import (
     Ranking,
     Refused,
     Used,
-    at,
     member_of,
-    ranking,
+    ranking_item,
     read_whole,
+    value_at,
 )
 from weir.plugins.importing.readers import reader
 
@@ -58,9 +58,9 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def looks_like_several(name: str) -> bool:
-    """Whether a cell holds several identifiers: between marks, or alike but for their numbers, as in d7 d8.
+    """Return True if a cell holds several identifiers: between separators, or alike but for numbers, as in d7 d8.
 
-    So are addresses, files of one ending, and words of one beginning, as in doc-a doc-b.
+    Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
     """
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
@@ -75,55 +75,50 @@ def looks_like_several(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which fields play which role.
-
-    texts_are_ids: no query text has a blank, so that they serve as identifiers; by_text: documents are known by their
-    texts; chosen: role -> field, as the user says.
-    """
+    """Which field of a record holds the query, the document, the grade and so on."""
 
     roles: Mapping[str, str]
     words: Mapping[str, str] = field(default_factory=dict)
+    """Field of words -> the part of a document that is searched."""
     texts_are_ids: bool = False
+    """Query texts have no blanks and serve as identifiers."""
     by_text: bool = False
+    """Documents are known by their texts."""
     chosen: Mapping[str, str] = field(default_factory=dict)
+    """Role -> field, as the user chose."""
 
     def of(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
-        """The value of a role in a row; None where there is none."""
         return row.fields.get(self.roles[role]) if role in self.roles else None
 
-    def text(self, row: TableRow, role: str) -> str:
-        """The text of a role in a row; "" where there is none."""
-        return plain(self.of(row, role))
+    def text_of_role(self, row: TableRow, role: str) -> str:
+        return plain_text(self.of(row, role))
 
     def query(self, row: TableRow) -> ItemKey:
-        """The query of a row."""
-        text = self.text(row, "query")
+        text = self.text_of_role(row, "query")
         return ItemKey(text if self.texts_are_ids else identifier(self.of(row, "query_id")), text)
 
     def doc(self, row: TableRow) -> ItemKey:
-        """The document of a row of one document."""
         name = identifier(self.of(row, "doc")) or identifier(self.of(row, "relevant"))
         return ItemKey("", name.strip()) if self.by_text else ItemKey(name)
 
     def source(self, row: TableRow) -> tuple[str, str]:
-        """Split and origin of a row's judgments."""
-        return self.text(row, "split") or "test", self.text(row, "origin")
+        return self.text_of_role(row, "split") or "test", self.text_of_role(row, "origin")
 
     def document(self, row: TableRow) -> Iterator[Document]:
-        """The document of a row whose text stands beside it, or is its name."""
         key = self.doc(row)
-        if text := key.text or self.text(row, "text"):
-            yield Document(ItemKey(key.id, text), row.where, self.text(row, "title"))
+        if text := key.text or self.text_of_role(row, "text"):
+            yield Document(ItemKey(key.id, text), row.where, self.text_of_role(row, "title"))
 
 
 def _records(contents: Contents) -> list[TableRow]:
-    """The rows of a file, also of a list under a name or by identifier in an object; raises BadValue."""
     value = contents.value
     if contents.shape == "rows":
         if len(contents.rows) != 1:
             return list(contents.rows)
         fields = dict(contents.rows[0].fields)
-        lists = [n for n, one in fields.items() if fold(n) in names().containers and isinstance(one, list)]
+        lists = [
+            n for n, one in fields.items() if fold(n) in field_names().containers and isinstance(one, list)
+        ]
         if len(lists) == 1 and all(isinstance(one, dict) for one in fields[lists[0]]):
             contents.rows[0].fields.take(lists[0])
             return [TableRow.of(f"{lists[0]} {n}", one) for n, one in enumerate(fields[lists[0]], 1)]
@@ -135,7 +130,7 @@ def _records(contents: Contents) -> list[TableRow]:
         for name, one in value.items()
         if isinstance(one, list)
         and any(isinstance(v, dict) for v in one)
-        and fold(name) in names().containers
+        and fold(name) in field_names().containers
     ]
     if len(containers) > 1:
         raise BadValue(
@@ -150,21 +145,20 @@ def _records(contents: Contents) -> list[TableRow]:
             if "query_id" not in one:
                 rows.append(TableRow.of(f"'{name}'", {"query_id": name, **one}))
                 contents.rows[0].fields.take(name)
-                one.share(rows[-1].fields)
+                one.track_with(rows[-1].fields)
         return rows
     return [TableRow.of("the object", value)] if _has_role(value, "query", "query_id") else []
 
 
 def _has_role(fields: Mapping[str, Any], *roles: str) -> bool:
-    role_names = {name for role in roles for tier in names().roles[role] for name in tier}
+    role_names = {name for role in roles for tier in field_names().roles[role] for name in tier}
     return any(fold(name) in role_names for name in fields)
 
 
 def _flattened(row: TableRow) -> TableRow:
-    """The row with the members of `expected`, `vars` and alike as fields of its own."""
     fields, groups = Cells(), dict[str, Cells]()
     for name, value in row.fields.items():
-        is_group = isinstance(value, Cells) and fold(name) in names().inner
+        is_group = isinstance(value, Cells) and fold(name) in field_names().inner
         if is_group and not (value and all(number(one) is not None for one in value.values())):
             groups[name] = value
             for inner, one in value.items():
@@ -177,18 +171,17 @@ def _flattened(row: TableRow) -> TableRow:
     if not groups:
         return row
     row.fields.take(*groups)
-    row.fields.share(fields, *groups.values())
+    row.fields.track_with(fields, *groups.values())
     return TableRow(row.where, fields)
 
 
 def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
-    """Column -> the part of a document in which its words are looked for."""
     return {
         column: within
         for column in columns
         if column not in used
         for within in ("text", "title", "id")
-        if fold(column) in names().words[within]
+        if fold(column) in field_names().words[within]
     }
 
 
@@ -217,7 +210,7 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
         roles.pop("distance", None)
     elif "distance" in roles:
         roles["score"] = roles.pop("distance")
-    texts = [plain(dict.get(row.fields, roles["query"])) for row in rows] if "query" in roles else []
+    texts = [plain_text(dict.get(row.fields, roles["query"])) for row in rows] if "query" in roles else []
     texts_are_ids = bool(texts) and "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     named = roles.get("doc", roles.get("relevant", ""))
     values = [dict.get(row.fields, named) for row in rows]
@@ -246,13 +239,13 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries, judgments and rankings, by the names of the fields."""
+    """Read queries, judgments and rankings by the names of fields."""
     yield from _rows(contents, _meaning)
 
 
 @reader("qrels", "judgments, a row for each")
 def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Judgments of rows with named fields, or of lines of three or four columns."""
+    """Read judgments from named fields, or from lines of three or four columns."""
     if contents.shape == "lines":
         yield from qrels_lines(contents)
     else:
@@ -261,7 +254,7 @@ def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run", "rankings, a row for each document")
 def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings of rows with named fields, or of TREC's lines."""
+    """Read rankings from named fields, or from TREC's lines."""
     if contents.shape == "lines":
         yield from run_lines(contents)
     else:
@@ -270,7 +263,7 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings by rank, of rows with named fields, of lines of three columns, or of TREC's."""
+    """Read rankings by rank from named fields, from lines of three columns, or from TREC's lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:
@@ -280,13 +273,13 @@ def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
 def _promptfoo(contents: Contents) -> str:
     if "__expected" in contents.columns:
         return "__expected"
-    is_config = isinstance(at(contents.value, "tests"), list) and "prompts" in contents.value
+    is_config = isinstance(value_at(contents.value, "tests"), list) and "prompts" in contents.value
     return "prompts and tests" if is_config else ""
 
 
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
 def read_promptfoo(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their variables, and judgments where a variable names the documents; assertions are ignored."""
+    """Read queries from variables, and judgments if a variable names documents; assertions are ignored."""
     yield FileRemark("assertions are about answers, and were ignored")
     yield from _rows(contents, _meaning)
 
@@ -317,7 +310,6 @@ def _rows(
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
-    """What is said where no field names documents, with the choice of the field that might."""
     used = {*layout.roles.values(), *layout.words, ""}
     others = dict.fromkeys(name for row in rows for name in row.fields if name not in used - {""})
     ranked = {
@@ -328,11 +320,10 @@ def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
     }
     open_names, role = ", ".join(list(others)[:8]) or "none besides", "retrieved" if ranked else "relevant"
     name = next(iter(sorted(ranked)), "NAME")
-    return f"queries alone: no known field names documents ({open_names}); --columns {role}={name} says which does"
+    return f"queries alone: no known field names documents ({open_names}); `columns='{role}={name}'` says which does"
 
 
 def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
-    """How the documents of rows are read; raises BadValue where the names leave it open."""
     roles = layout.roles
     if "doc" not in roles or "relevant" in roles:
         return _golden
@@ -343,8 +334,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         if any(grade is not None and not grade.is_integer() for grade in grades):
             name = roles["grade"]
             raise BadValue(
-                f"{contents.path}: fractions in '{name}' beside ranks may be scores or grades; add --columns "
-                f"score={name} or --columns grade={name}"
+                f"{contents.path}: fractions in '{name}' beside ranks may be scores or grades; add "
+                f"`columns='score={name}'` or `columns='grade={name}'`"
             )
     if "grade" in roles:
         return _judged_and_returned if {"rank", "score"} & set(roles) else _judged
@@ -353,8 +344,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     if "score" not in roles:
         name = roles["doc"]
         raise BadValue(
-            f"{contents.path}: the documents in '{name}' may be relevant or returned; add --columns relevant={name}, "
-            f"--columns retrieved={name}, or the column of grades"
+            f"{contents.path}: the documents in '{name}' may be relevant or returned; add `columns='relevant={name}'`, "
+            f"`columns='retrieved={name}'`, or the column of grades"
         )
     # The file's name says whether a score is a grade, else fractions do.
     if contents.says("qrels", "qrel", "judgments"):
@@ -372,12 +363,11 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     name = roles["score"]
     raise BadValue(
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
-        f"--as {contents.path.name}=qrels or --as {contents.path.name}=run"
+        f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
 
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """Each query once, with the fields that nothing else took and that have one value in all its rows."""
     queries: dict[ItemKey, list[tuple[TableRow, dict[str, Any], bool]]] = {}
     apart = {*layout.roles.values(), *layout.words, ""}
     unanswerable_rows = 0
@@ -388,7 +378,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             continue
         unanswerable = _is_unanswerable(layout, row)
         more = row.fields.rest(apart)
-        if answer := layout.text(row, "answer"):
+        if answer := layout.text_of_role(row, "answer"):
             more["answer"] = answer
         try:
             lists = {role: _pool(layout, row, role) for role in ("excluded", "candidates")}
@@ -424,7 +414,6 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 
 
 def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
-    """The documents that a row lists for its query; raises ValueError where that cannot be read."""
     value = layout.of(row, role)
     members = spelled(value) if isinstance(value, str) else None
     value = value if members is None else members
@@ -438,16 +427,14 @@ def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
 
 
 def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:
-    """Whether a row says that nothing answers its query: by a flag, or by an empty list."""
     for name, value in row.fields.items():
-        if plain(value).casefold() in names().unanswerable.get(fold(name), ()):
+        if plain_text(value).casefold() in field_names().unanswerable.get(fold(name), ()):
             return True
     value = layout.of(row, "relevant")
     return value == [] or (isinstance(value, str) and value.strip() in ("[]", "()"))
 
 
 def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """Rows of one query each with its relevant documents, or words that they hold, and perhaps what was returned."""
     silent_rows = 0
     for row in rows:
         items = read_whole(row, partial(_relevant, layout)) + read_whole(
@@ -464,7 +451,6 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 
 
 def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
-    """The ranking that a row lists; raises ValueError for a cell that is no list of documents."""
     name, members = layout.roles["retrieved"], listed(layout.of(row, "retrieved"))
     if members is None:
         raise ValueError(f"no list in '{name}'")
@@ -476,13 +462,13 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     judged = any(map(is_grade, told))
     if told and not judged:
         yield FileRemark(
-            f"words such as '{plain(told[0])[:40]}' beside documents in '{name}' are no grades, and left out"
+            f"words such as '{plain_text(told[0])[:40]}' beside documents in '{name}' are no grades, and left out"
         )
     numbers = [number(one.grade) for one in ranked if one.score is None]
     if judged and "grade" not in layout.chosen and any(n is not None and not n.is_integer() for n in numbers):
         raise ValueError(
-            f"fractions beside the documents returned in '{name}' may be scores or grades; add --columns score=NAME or "
-            "--columns grade=NAME"
+            f"fractions beside the documents returned in '{name}' may be scores or grades; add `columns='score=NAME'` "
+            "or `columns='grade=NAME'`"
         )
     for one in ranked:
         yield from one.document(row.where)
@@ -493,14 +479,10 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     if beside is not None and len(beside) == len(ranked):
         row.fields.take(layout.roles["score"])
         scores = list(map(number, beside))
-    yield ranking(layout.query(row), [one.key for one in ranked], row.where, scores)
+    yield ranking_item(layout.query(row), [one.key for one in ranked], row.where, scores)
 
 
 def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
-    """The judgments of a row's relevant documents: one, a list, objects with a grade, or grades by document.
-
-    The row's own grade is a number for all, or grades by document. Raises ValueError for a list that cannot be read.
-    """
     key, value = layout.query(row), layout.of(row, "relevant")
     grade = layout.of(row, "grade") if "grade" in layout.roles else 1
     grade = "" if grade is None else grade  # a blank grade is refused
@@ -521,13 +503,13 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
             elif isinstance(one, list):
                 yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
             elif _names_nothing(one):
-                yield LeftOut(f"'{plain(one)}' in {layout.roles['relevant']}", 1)
+                yield LeftOut(f"'{plain_text(one)}' in {layout.roles['relevant']}", 1)
             else:
                 yield from _one(
                     layout, key, row, one, own.get(identifier(one), "") if isinstance(own, dict) else own
                 )
-    elif not layout.by_text and looks_like_several(plain(value)):
-        shown = " ".join(plain(value).split())[:60]
+    elif not layout.by_text and looks_like_several(plain_text(value)):
+        shown = " ".join(plain_text(value).split())[:60]
         yield Refused(
             row.where, f"'{shown}' looks like several documents in one cell; write them as a JSON list"
         )
@@ -536,7 +518,6 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
 
 
 def _is_graded(value: Cells) -> bool:
-    """Whether an object holds grades by document, and not the fields of one."""
     return all(is_grade(one) for one in value.values()) and not usual(value, "doc", "id")
 
 
@@ -549,18 +530,16 @@ def _by_words_of_row(layout: _Layout, row: TableRow) -> Iterator[Item]:
 def _by_words(
     key: ItemKey, where: str, fields: Mapping[str, Any], words: Mapping[str, str], grade: object = 1
 ) -> Iterator[ByWords]:
-    """The judgments by words of some fields; words: field -> the part of a document that holds them."""
     for column, within in words.items():
         texts = listed(fields.get(column))
-        phrases = tuple(filter(None, map(plain, [fields.get(column)] if texts is None else texts)))
-        how = next((how for how in ("all", "any") if fold(column) in names().words[how]), "")
+        phrases = tuple(filter(None, map(plain_text, [fields.get(column)] if texts is None else texts)))
+        how = next((how for how in ("all", "any") if fold(column) in field_names().words[how]), "")
         yield ByWords(key, phrases, column, where, how, within, grade)
 
 
 def _object(
     layout: _Layout, key: ItemKey, row: TableRow, one: dict[str, Any], beside: object
 ) -> Iterator[Item]:
-    """The judgment of an object: by its identifier, by words, or by its text; beside: the grade of the row."""
     words = _word_fields(list(one), ())
     member = member_of(one, layout.chosen)
     if member is None and not words:
@@ -582,13 +561,13 @@ def _object(
 
 
 def _names_nothing(doc: object) -> bool:
-    return plain(doc).casefold() in _NOTHING
+    return plain_text(doc).casefold() in _NOTHING
 
 
 def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
     if _names_nothing(doc):
         return
-    name = plain(doc) if layout.by_text else identifier(doc)
+    name = plain_text(doc) if layout.by_text else identifier(doc)
     if layout.by_text:
         yield Document(ItemKey("", name), row.where)
         yield Judgment(key, ItemKey("", name), grade_value(grade), row.where)
@@ -601,15 +580,17 @@ def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: objec
 
 
 def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """A judgment in each row; a row with neither document nor grade is a query without judgments."""
-    queries_alone = 0
+    queries_alone = unjudged = 0
     role = next((role for role in ("grade", "score") if role in layout.roles), "")
     for row in rows:
         grade, doc = layout.of(row, role) if role else 1, layout.doc(row)
-        if doc == ItemKey() and not plain(grade):
+        if doc == ItemKey() and not plain_text(grade):
             queries_alone += 1
         elif doc == ItemKey():
             yield Refused(row.where, "no document")
+        elif role and grade in (None, "") and layout.query(row) != ItemKey():
+            unjudged += 1
+            yield from layout.document(row)
         else:
             yield Judgment(layout.query(row), doc, grade_value(grade), row.where, *layout.source(row))
             yield from layout.document(row)
@@ -617,17 +598,17 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     if queries_alone:
         yield FileRemark(f"{queries_alone} rows hold a query and no judgment")
+    if unjudged:
+        yield FileRemark(f"rows without a grade, which are unjudged: {unjudged:,}")
 
 
 def _ranked(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """A document of a ranking in each row, by rank."""
     if "rank" not in layout.roles:
-        raise BadValue("no column of ranks; name it, as in --columns rank=NAME")
+        raise BadValue("no column of ranks; name it, as in `columns='rank=NAME'`")
     yield from _returned(layout, rows, "rank")
 
 
 def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[Item]:
-    """A document of a ranking in each row: by the role given, else by score where there is one, else by rank."""
     role = by or next((role for role in ("score", "rank") if role in layout.roles), "")
     if not role:
         yield FileRemark("neither scores nor ranks: the order of the rows is the ranking")
@@ -637,10 +618,10 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         yield FileRemark(
             f"'{layout.roles[role]}' is a distance, of which less is better: the scores are its negative"
         )
-    column = next((one for row in rows[:1] for one in row.fields if fold(one) in names().runs), "")
-    at_ranks = {(layout.query(row), layout.text(row, "rank")) for row in rows}
+    column = next((one for row in rows[:1] for one in row.fields if fold(one) in field_names().runs), "")
+    at_ranks = {(layout.query(row), layout.text_of_role(row, "rank")) for row in rows}
     # Rows of several systems, unless ranks go on from one to the other.
-    several = len({plain(dict.get(row.fields, column)) for row in rows}) > 1
+    several = len({plain_text(dict.get(row.fields, column)) for row in rows}) > 1
     several = several and not ("rank" in layout.roles and len(at_ranks) == len(rows))
     rankings: dict[tuple[str, ItemKey], list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
@@ -650,7 +631,7 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         elif value is None:
             yield Refused(row.where, f"no number in '{layout.roles[role]}'")
         else:
-            run = plain(row.fields.get(column)) if several else ""
+            run = plain_text(row.fields.get(column)) if several else ""
             rankings.setdefault((run, layout.query(row)), []).append((sign * value, row))
             yield from layout.document(row)
     for (run, key), ranked in rankings.items():
@@ -666,7 +647,6 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
 
 
 def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """Rows with a grade and a rank or score: judgments, and the ranking that was judged."""
-    yield from _judged(layout, [row for row in rows if layout.text(row, "grade")])
+    yield from _judged(layout, [row for row in rows if layout.text_of_role(row, "grade")])
     role = "score" if "score" in layout.roles else "rank"
-    yield from _returned(layout, [row for row in rows if layout.text(row, role)])
+    yield from _returned(layout, [row for row in rows if layout.text_of_role(row, role)])

@@ -1,4 +1,4 @@
-"""Collections as the hub and BIRCO lay them out."""
+"""Read collections in the layouts of the Hugging Face hub, ESCI and BIRCO."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from weir.errors import BadValue
-from weir.files.column_names import fold, names, of_role, usual
+from weir.files.column_names import field_names, fold, of_role, usual
 from weir.files.json_files import is_birco_set
-from weir.plugins.importing.cells import Cells, has_value, identifier, listed, plain, spelled
+from weir.plugins.importing.cells import Cells, has_value, identifier, listed, plain_text, spelled
 from weir.plugins.importing.contents import (
     Contents,
     TableRow,
@@ -53,12 +53,11 @@ _OF_OTHERS = {
     "attributes",
     "nuggets",
 }
-"""Columns, folded, that rows of queries or documents alone do not have."""
+"""Folded names of columns that rows of queries or documents never have."""
 _LETTERS = {"E": 3, "S": 2, "C": 1, "I": 0}
 
 
 def _which(contents: Contents) -> tuple[str, str]:
-    """("queries" or "corpus", the evidence); raises BadValue where nothing decides."""
     columns = set(contents.columns)
     queries, documents = contents.says(*_QUERIES), contents.says(*_DOCUMENTS)
     if queries and not documents and "contents" not in columns:
@@ -67,21 +66,26 @@ def _which(contents: Contents) -> tuple[str, str]:
         return "corpus", f"'{documents}' in its name"
     signs = (
         "title",
-        *(set(map(fold, columns)) & (names().every("text") | names().roles["doc"][0]) - {"text"}),
+        *(set(map(fold, columns)) & (field_names().every("text") | field_names().roles["doc"][0]) - {"text"}),
     )
     sign = next((name for name in contents.columns if fold(name) in signs), "")
     if sign and not queries:
         return "corpus", f"the field {sign}"
     raise BadValue(
-        f"{contents.path}: identifiers and texts may be queries or documents; add --as queries or --as corpus"
+        f"{contents.path}: identifiers and texts may be queries or documents; add `as_kind='queries'` or "
+        "`as_kind='corpus'`"
     )
 
 
 def _texts_by_id(contents: Contents) -> str:
     folded = _folded(contents).keys()
-    ids = folded & {"id", *names().roles["doc"][0], *names().roles["query_id"][0], "pagecontent"}
-    fits = ids and folded & {*names().every("text"), "title"} and not folded & _OF_OTHERS
-    pairs = folded & names().roles["query_id"][0] and folded & names().every("doc") and "text" not in folded
+    ids = folded & {"id", *field_names().roles["doc"][0], *field_names().roles["query_id"][0], "pagecontent"}
+    fits = ids and folded & {*field_names().every("text"), "title"} and not folded & _OF_OTHERS
+    pairs = (
+        folded & field_names().roles["query_id"][0]
+        and folded & field_names().every("doc")
+        and "text" not in folded
+    )
     fits = (
         fits and not pairs and not any(str(name).startswith("$") for name in contents.columns)
     )  # of a schema
@@ -90,12 +94,11 @@ def _texts_by_id(contents: Contents) -> str:
 
 @reader("beir", "queries or documents with identifiers and texts", _texts_by_id, by_row=True)
 def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Queries or documents, as the fields or the file's name say."""
+    """Read queries or documents, depending on the fields or the file's name."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, choices)
 
 
 def _dumped(contents: Contents) -> list[TableRow]:
-    """The documents that LangChain's and LlamaIndex's dumps wrap: in `kwargs`, or in the data of a store."""
     store = table_at(contents.value, "docstore/data") if isinstance(contents.value, dict) else {}
     wrapped = [(f"node {name}", one.get("__data__")) for name, one in store.items() if isinstance(one, dict)]
     wrapped += [(row.where, row.fields.get("kwargs")) for row in contents.rows if "lc" in row.fields]
@@ -108,7 +111,6 @@ def _dumped(contents: Contents) -> list[TableRow]:
 
 
 def _unpacked(data: object) -> Cells | None:
-    """The fields of a node, also of one that stands as JSON in a text."""
     if isinstance(data, str):
         with suppress(ValueError):
             data = spelled(data)
@@ -117,7 +119,7 @@ def _unpacked(data: object) -> Cells | None:
 
 @reader("chunks", "documents that LangChain or LlamaIndex dumped", when("kwargs or docstore/data", _dumped))
 def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Documents with their metadata; one without an identifier gets one made from its text."""
+    """Read documents with their metadata; one without an identifier gets one made from its text."""
     rows = tuple(_dumped(contents))
     columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
     yield from read_corpus(replace(contents, shape="rows", rows=rows, columns=columns), choices)
@@ -125,7 +127,7 @@ def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("queries", "queries", by_row=True)
 def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with their metadata."""
+    """Yield each query, with its other fields as metadata."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
@@ -149,7 +151,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Documents with their metadata, without vectors; one without an identifier gets one made from its text."""
+    """Read documents with their metadata, without vectors; one without an identifier gets one made from its text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -179,7 +181,7 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
             yield Refused(row.where, "neither identifier nor text")
         elif other and not key.text:
             yield Refused(
-                row.where, f"no '{text}', but '{other}'; say which is the text with --columns text=NAME"
+                row.where, f"no '{text}', but '{other}'; say which is the text with `columns='text=NAME'`"
             )
         else:
             yield Document(key, row.where, head, _metadata(row))
@@ -188,24 +190,21 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _text(column: str, value: object) -> str:
-    """A text, also one that is a list of paragraphs; raises ValueError, with the reason, for what else is no scalar."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         value = "\n\n".join(value)
     if isinstance(value, (list, dict)):
         kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
-        raise ValueError(f"{kind} as '{column}'; expected a text: say which field with --columns text=NAME")
-    return plain(value)
+        raise ValueError(f"{kind} as '{column}'; expected a text: say which field with `columns='text=NAME'`")
+    return plain_text(value)
 
 
 def _metadata(row: TableRow) -> dict[str, Any]:
-    """The other fields of a row, and its own metadata."""
     inner = row.fields.get("metadata")
     own = dict(inner) if isinstance(inner, dict) else {"metadata": inner} if has_value(inner) else {}
     return {**row.fields.rest(), **own}
 
 
 def _folded(contents: Contents) -> dict[str, str]:
-    """Name without case and marks -> column."""
     return {fold(name): name for name in contents.columns}
 
 
@@ -222,7 +221,7 @@ def _folded(contents: Contents) -> dict[str, str]:
     by_row=True,
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Judgments; without a column of grades every pair is relevant."""
+    """Read judgments; without a column of grades every pair is relevant."""
     roles = roles_of(contents.columns, contents.roles, contents.path)
     grade = roles.get("grade", roles.get("score"))
     query_id, document = roles.get("query_id", ""), roles.get("doc", "")
@@ -248,13 +247,14 @@ def _candidates(contents: Contents) -> str:
     if contents.says("ranked", "top_ranked", "candidates"):
         return "query-id and corpus-ids, and 'ranked' or 'candidates' in its name"
     raise BadValue(
-        f"{contents.path}: corpus-ids may be candidates or relevant documents; for candidates add --as candidates"
+        f"{contents.path}: corpus-ids may be candidates or relevant documents; for candidates add "
+        "`as_kind='candidates'`"
     )
 
 
 @reader("candidates", "documents to rank, by query", _candidates)
 def read_candidates(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Candidates, as metadata of the queries."""
+    """Yield each query with the documents that may be ranked for it, as metadata."""
     columns = _folded(contents)
     for row in contents.rows:
         yield from read_whole(row, lambda row: _one_pool(row, columns))
@@ -275,34 +275,36 @@ def _one_pool(row: TableRow, columns: Mapping[str, str]) -> Iterator[Item]:
     when("query-id and instruction", lambda contents: set(_folded(contents)) == {"queryid", "instruction"}),
 )
 def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Instructions, as metadata of the queries."""
+    """Yield each query with its instruction, as metadata."""
     columns = _folded(contents)
     for row in contents.rows:
         query, instruction = (row.fields.get(columns.get(name, "")) for name in ("queryid", "instruction"))
-        if plain(query):
-            yield FoundQuery(id_key(query), row.where, {"instruction": plain(instruction)})
+        if plain_text(query):
+            yield FoundQuery(id_key(query), row.where, {"instruction": plain_text(instruction)})
         else:
             yield Refused(row.where, "no query-id")
 
 
 @reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
 def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with locale, and judgments by split; a product is locale/identifier where there is more than one."""
+    """Read queries with locale, and judgments by split; a product is locale/identifier if there are several locales."""
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
     )
-    locales = {plain(row.fields.get("product_locale")) for row in contents.rows} - {""}
+    locales = {plain_text(row.fields.get("product_locale")) for row in contents.rows} - {""}
     for row in contents.rows:
         fields: Mapping[str, Any] = row.fields
-        key = ItemKey(identifier(fields.get("query_id")), plain(fields.get("query")))
-        locale, letter = plain(fields.get("product_locale")), plain(fields.get("esci_label"))
+        key = ItemKey(identifier(fields.get("query_id")), plain_text(fields.get("query")))
+        locale, letter = plain_text(fields.get("product_locale")), plain_text(fields.get("esci_label"))
         if letter not in _LETTERS or not key.text:
             yield Refused(row.where, f"the label '{letter[:20]}'; expected E, S, C or I, and a query")
             continue
         product = identifier(fields.get("product_id"))
         doc = f"{locale}/{product}" if len(locales) > 1 else product
         yield FoundQuery(key, row.where, {"locale": locale} if locale else {})
-        yield Judgment(key, ItemKey(doc), _LETTERS[letter], row.where, plain(fields.get("split")) or "test")
+        yield Judgment(
+            key, ItemKey(doc), _LETTERS[letter], row.where, plain_text(fields.get("split")) or "test"
+        )
 
 
 # ----------
@@ -315,7 +317,7 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query, corpus, qrel", lambda contents: contents.shape == "json" and is_birco_set(contents.value)),
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""
+    """Read queries whose judged documents, grade 0 included, are their candidates; documents; judgments."""
     pools = table_at(contents.value, "qrel")
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in table_at(contents.value, "query").items():
@@ -324,9 +326,9 @@ def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
         # 100 queries is the last of its pool.
         candidates = sorted((doc.strip() for doc in pool), reverse=True) if isinstance(pool, dict) else None
         metadata = {} if candidates is None else {"candidates": candidates}
-        yield FoundQuery(ItemKey(query.strip(), plain(text)), f"query {query}", metadata)
+        yield FoundQuery(ItemKey(query.strip(), plain_text(text)), f"query {query}", metadata)
     for doc, text in table_at(contents.value, "corpus").items():
-        yield Document(ItemKey(doc.strip(), plain(text)), f"document {doc}")
+        yield Document(ItemKey(doc.strip(), plain_text(text)), f"document {doc}")
     for query, grades in pools.items():
         if not isinstance(grades, dict):
             yield Refused(f"query {query}", "no grades by document")

@@ -1,4 +1,4 @@
-"""Lines of columns without names, numbers by query and document, lists of documents by query."""
+"""Read lines of unnamed columns, numbers by query and document, and lists by query."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from weir.errors import BadValue
-from weir.files.column_names import fold, names
+from weir.files.column_names import field_names, fold
 from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, trec_fault
+from weir.files.one_system import mixed_row
 from weir.files.pickles import is_pickle
-from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain
+from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain_text
 from weir.plugins.importing.contents import BEYOND, Contents
 from weir.plugins.importing.items import (
     ByWords,
@@ -31,7 +32,7 @@ from weir.plugins.importing.items import (
     names_document,
     objects,
     query_items,
-    ranking,
+    ranking_item,
     table_at,
     text_of,
 )
@@ -50,9 +51,9 @@ _DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 
 
 def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cells]:
-    """The columns of each line that is neither blank nor a comment: cut at tabs where the first line has some.
+    """Return place and columns of up to `most` lines (0 for all), without blank lines and comments.
 
-    So they are at the commas of a CSV. most: of how many lines, 0 for all; blanks: cut at blanks and tabs alike.
+    Lines are cut at tabs if the first has one, at commas of a CSV, else at blanks; `blanks` cuts at both.
     """
     if contents.rows and not blanks and "\t" not in contents.text.partition("\n")[0]:
         table = contents.rows[: most or None]
@@ -82,13 +83,11 @@ def _sample(contents: Contents) -> list[list[str]]:
 
 
 def _mostly(rows_fit: Iterable[bool]) -> bool:
-    """Whether a sample of rows is of a kind; single odd ones are refused later, by their line."""
     fits = list(rows_fit)
     return bool(fits) and fits[0] and sum(fits) >= 0.8 * len(fits)
 
 
 def _counts(rows: list[list[str]], column: int) -> bool:
-    """Whether a column holds whole numbers that rise within each query, over more than two lines of one."""
     longest = 0
     for _, group in groupby(rows, key=lambda cells: cells[0]):
         ranks = [number(cells[column]) for cells in group]
@@ -102,10 +101,11 @@ def _counts(rows: list[list[str]], column: int) -> bool:
 def _rankings(
     rows: list[Cells], widths: Collection[int], expected: str, doc: int, rank: int = 0, score: int = 0
 ) -> Iterator[Item]:
-    """Rankings by query, by rank where there is one; a row without its numbers is refused.
+    """Yield a ranking for each query, ordered by rank if there is such a column; a row of another width yields a
+    Refused.
 
-    widths: how many columns a row may have, of which those beyond the last one named are left out, which is said; doc,
-    rank, score: their columns, 0 for none.
+    widths: allowed numbers of columns.
+    doc, rank, score: their columns, 0 for none.
     """
     rankings: dict[str, list[tuple[float, str, float]]] = {}
     more: dict[int, None] = {}
@@ -129,7 +129,6 @@ def _rankings(
 
 
 def _run_rows(contents: Contents) -> str:
-    """Whether half of the lines or more are a run's, whose others are then refused by their line."""
     if contents.shape != "lines":
         return ""
     rows = [cells for _, cells in _cells(contents, _SAMPLE_LINES, blanks=True)]
@@ -139,7 +138,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings by score; the rank column is ignored, as by trec_eval."""
+    """Read rankings by score; like trec_eval, ignore the ranks."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -147,23 +146,25 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Rankings by score of lines that `trec_fault` takes; another line is refused."""
-    rankings: dict[str, list[tuple[str, float, float]]] = {}
-    remarks = 0
-    for where, cells in _cells(contents, blanks=True):
+    """Read rankings by score, and refuse lines that `trec_fault` refuses."""
+    rankings: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
+    remarks, lines = 0, _cells(contents, blanks=True)
+    several = mixed_row((where, c[0], c[5], c[3]) for where, c in lines if len(c) > 5) is not None
+    for where, cells in lines:
         if fault := trec_fault(cells):
             yield Refused(where, f"found {fault}; expected {TREC_COLUMNS}")
         else:
             place = number(cells[3])
             row = (cells[2], math.nan if place is None else place, float(cells[4]))
-            rankings.setdefault(cells[0], []).append(row)
+            run = cells[5] if several and len(cells) > 5 else ""
+            rankings.setdefault((run, cells[0]), []).append(row)
             remarks += len(cells) > 6
     if remarks:
         yield FileRemark(f"remarks after the tag are left out in {remarks} lines")
-    for query, rows in rankings.items():
+    for (run, query), rows in rankings.items():
         docs, ranks, scores = zip(*rows, strict=True)
         keys = tuple(map(ItemKey, docs))
-        yield Ranking(ItemKey(query), keys, f"query {query}", scores, ordered=False, ranks=ranks)
+        yield Ranking(ItemKey(query), keys, f"query {query}", scores, run, ordered=False, ranks=ranks)
 
 
 def _trec_qrels(contents: Contents) -> str:
@@ -174,12 +175,14 @@ def _trec_qrels(contents: Contents) -> str:
 
 @reader("trec-qrels", "judgments in TREC's format", _trec_qrels)
 def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Judgments."""
+    """Yield a judgment for each line: query, iteration, document, grade."""
     yield from qrels_lines(contents)
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Judgments of lines of four columns, of query, document and grade, or of query and document, grade 1."""
+    """Read judgments of (query, 0, document, grade), (query, document, grade) or (query, document), then of grade
+    1.
+    """
     pairs = False
     for where, cells in _cells(contents):
         if len(cells) == 2:
@@ -207,7 +210,7 @@ def _colbert(contents: Contents) -> str:
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
 def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings in the order of their ranks; a fifth column of labels is left out, which is said."""
+    """Read rankings by rank; a fifth column of labels is left out."""
     yield from _rankings(_cells(contents), (4, 5), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
@@ -218,19 +221,19 @@ def _three(contents: Contents) -> str:
     rises = _counts([c for c in rows if len(c) == 3], 2)
     raise BadValue(
         f"{contents.path}: the third column{', which rises within each query as ranks do,' if rises else ''} may be a "
-        "rank, a grade or a score; add --as run-ranks, --as qrels or --as run-scores"
+        "rank, a grade or a score; add `as_kind='run-ranks'`, `as_kind='qrels'` or `as_kind='run-scores'`"
     )
 
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Nothing: --columns names the columns of such lines, which are then rows, or --as the kind of the number."""
+    """Raise BadValue: `as_kind` or `columns` has to say if the third column is a rank, grade or score."""
     yield from ()
     _three(contents)
 
 
 def rank_lines(contents: Contents) -> Iterator[Item]:
-    """Rankings by rank, from 0 or 1, with or without gaps; in TREC's columns by those of document and rank."""
+    """Read rankings by rank; ranks may start anywhere and have gaps."""
     rows = _cells(contents)
     if _mostly(len(cells) > 3 and cells[1].upper() == "Q0" for cells in _sample(contents)):
         yield from _rankings(rows, range(4, 1 << 20), "query Q0 document rank", doc=2, rank=3)
@@ -240,7 +243,7 @@ def rank_lines(contents: Contents) -> Iterator[Item]:
 
 @reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings by score."""
+    """Yield a ranking for each query, ordered by the third column, the score."""
     yield from _rankings(_lines_only(contents), (3,), "query, document and score", doc=1, score=2)
 
 
@@ -252,7 +255,7 @@ def _excluded(contents: Contents) -> str:
 
 @reader("exclude", "documents to leave out, query and document", _excluded)
 def read_excluded(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Excluded documents, as metadata of the queries."""
+    """Yield each query with the documents that must not be ranked for it, as metadata."""
     excluded: dict[str, list[str]] = {}
     for where, cells in _lines_only(contents):
         if len(cells) != 2:
@@ -264,7 +267,6 @@ def read_excluded(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _answers(cells: list[str]) -> list[str]:
-    """The answers in the second of two cells."""
     try:
         answers = listed(cells[1]) if len(cells) == 2 else None
     except ValueError:
@@ -281,7 +283,7 @@ def _answers(cells: list[str]) -> list[str]:
     ),
 )
 def read_dpr(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries by their text; a document that holds one of the answers is relevant."""
+    """Read queries by their text; a document that holds one of the answers is relevant."""
     for where, cells in _lines_only(contents):
         if answers := _answers(cells):
             query = ItemKey(text=cells[0])
@@ -298,20 +300,21 @@ def _two(contents: Contents) -> str:
         if word := contents.says(*words):
             return f"two columns, and '{word}' in its name: {kind}"
     pairs = all(is_identifier(cell) for cells in _sample(contents) for cell in cells)
-    judged = ", or --as qrels for relevant documents of queries" if pairs else ""
+    judged = ", or `as_kind='qrels'` for relevant documents of queries" if pairs else ""
     raise BadValue(
-        f"{contents.path}: identifiers and texts may be queries or documents; add --as queries or --as corpus{judged}"
+        f"{contents.path}: identifiers and texts may be queries or documents; add `as_kind='queries'` or "
+        f"`as_kind='corpus'`{judged}"
     )
 
 
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
 def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries or documents, as the file's name says."""
+    """Read queries or documents, depending on the file's name."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
 
 def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
-    """Identifiers and texts between tabs."""
+    """Read identifiers and texts with tabs between."""
     for where, cells in _lines_only(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
@@ -335,7 +338,7 @@ def _topics(contents: Contents) -> str:
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
 def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries: the title (or query) is the text; description, question and narrative are metadata."""
+    """Read queries: the title (or query) is the text; description, question and narrative are metadata."""
     topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
     for n, (own, body) in enumerate(topics, 1):
         fields = {
@@ -363,10 +366,7 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Judgments of the documents that comments name; texts of queries stand in comments above; features are dropped.
-
-    Raises BadValue where every grade is 0.
-    """
+    """Read judgments of documents named in comments, and queries' texts; raises BadValue if every grade is 0."""
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
         raise BadValue(
@@ -401,7 +401,7 @@ Nested = Mapping[str, Mapping[str, float]]
 
 
 def is_nested(value: object) -> bool:
-    """Whether it is {query: {document: number}}."""
+    """Return True if a value is {query: {document: number}}."""
     return (
         isinstance(value, dict)
         and any(value.values())
@@ -428,7 +428,7 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Judgments where the file's name says so, else a run where a number is a fraction; raises BadValue otherwise."""
+    """Read judgments if the file's name says so, else a run if a number is a fraction; else raises BadValue."""
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
         yield from read_nested_qrels(contents, choices)
@@ -436,27 +436,28 @@ def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
         yield from read_nested_run(contents, choices)
     else:
         raise BadValue(
-            f"{contents.path}: whole numbers by query and document may be grades or scores; add --as nested-qrels or "
-            "--as nested-run"
+            f"{contents.path}: whole numbers by query and document may be grades or scores; add "
+            "`as_kind='nested-qrels'` "
+            "or `as_kind='nested-run'`"
         )
 
 
 @reader("nested-run", "a run as {query: {document: score}}")
 def read_nested_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings by score."""
+    """Yield a ranking for each query, ordered by score."""
     yield from nested_rankings(_nested(contents), "")
 
 
 @reader("nested-qrels", "judgments as {query: {document: grade}}")
 def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Judgments."""
+    """Yield a judgment for each query and document."""
     for query, row in _nested(contents).items():
         for doc, grade in row.items():
             yield Judgment(ItemKey(query), ItemKey(doc), grade, f"query {query}")
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """A ranking by score for each query of {query: {document: score}}."""
+    """Read a ranking by score for each query of {query: {document: score}}."""
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():
@@ -471,8 +472,8 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
 @reader("mteb-predictions", "predictions of MTEB", has_keys("mteb_model_meta"))
 def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A run for each subset and split, by score: the file is not sorted."""
-    name = plain(table_at(contents.value, "mteb_model_meta").get("model_name")).replace("/", "__")
+    """Read a run for each subset and split, by score."""
+    name = plain_text(table_at(contents.value, "mteb_model_meta").get("model_name")).replace("/", "__")
     name = name or contents.stem
     subsets = {key: contents.value[key] for key in table_at(contents.value) if key != "mteb_model_meta"}
     parts = _parts(subsets)
@@ -483,7 +484,6 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]:
-    """(path, numbers by query and document) of each subset and split."""
     if is_nested(value):
         return [(path, value)]
     inner = [(f"{path}.{name}".strip("."), one) for name, one in value.items() if isinstance(one, dict)]
@@ -501,15 +501,19 @@ def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]
     ),
 )
 def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries, documents, and the first stage's run."""
+    """Yield queries, documents, and the rankings of the first stage."""
     for row in contents.rows:
         query, docs = table_at(row.fields, "query"), []
         candidates = objects(row.fields, "candidates")
         for one in candidates:
             inner = one.get("doc")
-            text = text_of(inner, "contents", "text", "segment") if isinstance(inner, dict) else plain(inner)
+            text = (
+                text_of(inner, "contents", "text", "segment")
+                if isinstance(inner, dict)
+                else plain_text(inner)
+            )
             docs.append(ItemKey(identifier(one.get("docid")), text))
-        key = ItemKey(identifier(query.get("qid")), plain(query.get("text")))
+        key = ItemKey(identifier(query.get("qid")), plain_text(query.get("text")))
         scores = [number(one.get("score")) for one in candidates]
         yield from query_items(key, row.where, "no query", docs=docs, scores=scores)
 
@@ -519,12 +523,12 @@ def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _is_lists(value: object) -> bool:
-    """Whether it is {query: [document, ...]}, and no list under a name that says what it holds."""
+    """Return True if a value is {query: [document, ...]} without keys that name fields."""
     if not isinstance(value, dict) or not any(value.values()):
         return False
-    field_names = names().every() | names().containers
+    known = field_names().every() | field_names().containers
     return all(
-        isinstance(row, list) and fold(query) not in field_names and all(map(names_document, row))
+        isinstance(row, list) and fold(query) not in known and all(map(names_document, row))
         for query, row in value.items()
     )
 
@@ -547,9 +551,9 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """A run where a number is a fraction or the file's name says so, or a pickle; judgments where its name says that.
+    """Read a run if the name says so, it is a pickle or a number is a fraction; else judgments if the name says so.
 
-    Raises BadValue where neither is so.
+    Raises BadValue otherwise.
     """
     numbers = [one.number for row in _lists(contents).values() for one in row]
     is_run = bool(contents.says("run", "runs", "rank", "ranks")) or is_pickle(contents.path)
@@ -559,23 +563,27 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
         yield from read_list_qrels(contents, choices)
     else:
         raise BadValue(
-            f"{contents.path}: lists of documents by query may be relevant or returned; add --as list-qrels or --as "
-            "list-run"
+            f"{contents.path}: lists of documents by query may be relevant or returned; add `as_kind='list-qrels'` "
+            "or `as_kind='list-run'`"
         )
 
 
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings in the order of the lists."""
+    """Yield a ranking for each query, in the order of its list."""
     for query, row in _lists(contents).items():
         for one in row:
             yield from one.document(f"query {query}")
-        yield ranking(ItemKey(query), [one.key for one in row], f"query {query}", [one.number for one in row])
+        yield ranking_item(
+            ItemKey(query), [one.key for one in row], f"query {query}", [one.number for one in row]
+        )
 
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Judgments: the number beside a document is its grade, and 1 where there is none."""
+    """Yield judgments; the number beside a document is its grade, 1 without one. A query without documents yields a
+    Refused.
+    """
     for query, row in _lists(contents).items():
         for one in row:
             grade = 1 if one.number is None else one.number

@@ -1,4 +1,4 @@
-"""Formats that hold nothing to import, such as measures and settings: each refused, with what to give instead."""
+"""Refuse formats with nothing to import, such as measures and settings, and say what to give instead."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ _MEASURE_NAME = re.compile(
 
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format whose reading raises BadValue with its name and what to give instead."""
+    """Register a format that is refused: its reader raises BadValue with the format's title and the hint."""
 
     @reader(name, title, detect)
-    def refuse(contents: Contents, _: Choices) -> Iterator[Item]:
+    def read_refused(contents: Contents, _: Choices) -> Iterator[Item]:
         raise BadValue(f"{contents.path}: {title}; {instead}")
 
 
 def _measure_lines(contents: Contents) -> str:
-    """Lines of measure and value, query and measure and value, or run, query, measure and value."""
     if contents.shape != "lines":
         return ""
     if re.match(r"name,(.*,)?(map|ndcg|recip_rank|P_|AP|RR|nDCG)|#\s+Model\s", contents.text):
@@ -133,7 +132,7 @@ refuses(
     "facts",
     "facts instead of documents (DIAL)",
     has_columns("facts", "documents"),
-    "give documents by identifier: --columns relevant=documents",
+    "give documents by identifier: `columns={'relevant': 'documents'}`",
 )
 refuses(
     "qrel-diff",
@@ -182,7 +181,6 @@ refuses(
 
 
 def _ubi_searches(contents: Contents) -> str:
-    """Searches without what was shown and clicked."""
     rows = [row.fields for row in contents.rows]
     if any("action_name" in row and "query_id" in row for row in rows):
         return ""

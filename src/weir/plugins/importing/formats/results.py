@@ -1,4 +1,4 @@
-"""Results of retrieval tools and search engines: what was returned for each query, with scores."""
+"""Read results of retrieval tools and search engines: the documents returned for each query, with scores."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weir.files.column_names import fold, names
-from weir.plugins.importing.cells import identifier, is_grade, number, plain
+from weir.files.column_names import field_names, fold
+from weir.plugins.importing.cells import identifier, is_grade, number, plain_text
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import document_key, sources
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
@@ -20,11 +20,11 @@ from weir.plugins.importing.items import (
     ItemKey,
     Refused,
     Used,
-    at,
     objects,
-    ranking,
+    ranking_item,
     table_at,
     text_of,
+    value_at,
 )
 from weir.plugins.importing.readers import reader, when
 
@@ -42,42 +42,37 @@ _ANSWERS = "answers"
 
 @dataclass(frozen=True)
 class _Answered:
-    """A query and what was returned: where it stands, its name beside it, its fields, the field with documents."""
-
     where: str
     name: str
+    """The query's key in the file, or ""."""
     fields: Mapping[str, Any]
     field: str
 
     @property
-    def documents(self) -> list[dict[str, Any]]:
-        """The documents in the order of the file."""
+    def listed(self) -> list[dict[str, Any]]:
         return objects(self.fields, self.field)
 
     def key(self) -> ItemKey:
-        """The query: by its own fields, by those of an object `query`, or by the `qid` of its documents."""
         inner = table_at(self.fields, "query")
         name = self.name or text_of(self.fields, *_QUERY_IDS) or text_of(inner, *_QUERY_IDS)
         text = text_of(inner, "text", "query") if inner else text_of(self.fields, *_QUERY_TEXTS)
-        own = {plain(one.get("qid")) for one in self.documents} - {""}
+        own = {plain_text(one.get("qid")) for one in self.listed} - {""}
         return ItemKey(name or (own.pop() if len(own) == 1 else ""), text)
 
 
 def _is_returned(member: object) -> bool:
-    """Whether a member of a list is a document with a score or a rank."""
     if not isinstance(member, dict) or not text_of(member, *_DOC_IDS):
         return False
     return any(number(member.get(name)) is not None for name in ("score", "rank"))
 
 
 def _answered(contents: Contents) -> list[_Answered]:
-    """The queries of a file with what was returned; [] where some hold judgments, or no such list."""
     rows = [(row.where, "", row.fields) for row in contents.rows]
     value = contents.value
     if isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values()):
         rows = [(f"query {name}", name, value[name]) for name in value]
     answered = []
-    judged, grades = names().every("relevant", "grade"), names().every("grade")
+    judged, grades = field_names().every("relevant", "grade"), field_names().every("grade")
     for where, name, fields in rows:
         field = next((name for name in _LISTS if isinstance(fields.get(name), list)), "")
         if not field or not judged.isdisjoint(map(fold, fields)) or not all(map(_is_returned, fields[field])):
@@ -85,7 +80,7 @@ def _answered(contents: Contents) -> list[_Answered]:
         if any(fold(n) in grades and is_grade(one) for member in fields[field] for n, one in member.items()):
             return []  # golden sets hold judgments beside what was returned
         answered.append(_Answered(where, name, fields, field))
-    return answered if any(one.documents for one in answered) else []
+    return answered if any(one.listed for one in answered) else []
 
 
 def _answers(contents: Contents) -> str:
@@ -95,7 +90,7 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Queries with their answers, documents that have texts, and rankings: by rank where ranks are, else as listed."""
+    """Read queries with answers, documents that have texts, and rankings: by rank if all have ranks, else as listed."""
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
     for one in answered:
@@ -105,7 +100,7 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
             continue
         answers = one.fields.get(_ANSWERS)
         yield FoundQuery(key, one.where, {_ANSWERS: answers} if isinstance(answers, list) and answers else {})
-        documents = one.documents
+        documents = one.listed
         places = [number(member.get("rank")) for member in documents]
         ranks = tuple(sorted(place for place in places if place is not None))
         if len(ranks) == len(documents):
@@ -116,9 +111,9 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
         keys = [ItemKey(text_of(member, *_DOC_IDS), text_of(member, *_TEXTS)) for member in documents]
         for doc, member in zip(keys, documents, strict=True):
             if doc.text:
-                yield Document(doc, one.where, plain(member.get("title")))
+                yield Document(doc, one.where, plain_text(member.get("title")))
         scores = [number(member.get("score")) for member in documents]
-        yield ranking(key, [ItemKey(doc.id) for doc in keys], one.where, scores, ranks=ranks)
+        yield ranking_item(key, [ItemKey(doc.id) for doc in keys], one.where, scores, ranks=ranks)
 
 
 # ----------
@@ -131,10 +126,12 @@ _FLAG = "search_results"
 @reader(
     "flag-embedding",
     "search results of FlagEmbedding",
-    when(f"{_FLAG} by query and document", lambda contents: is_nested(at(_one_object(contents), _FLAG))),
+    when(
+        f"{_FLAG} by query and document", lambda contents: is_nested(value_at(_one_object(contents), _FLAG))
+    ),
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings by score."""
+    """Yield a ranking for each query of FlagEmbedding's results, ordered by score."""
     yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
@@ -150,12 +147,14 @@ Response = tuple[str, list[dict[str, Any]]]  # where it stands, and its hits
 
 
 def _responses(contents: Contents) -> list[Response]:
-    """The responses of `_search` or `_msearch`; [] for hits that hold judgments or queries of the workbench."""
+    """Return the responses of `_search` or `_msearch` in a file; [] if they return OpenSearch's own judgments or query
+    sets.
+    """
     found: list[Response] = []
     for row in contents.rows:
         several = objects(row.fields, "responses")
         for n, one in enumerate(several or [row.fields], 1):
-            hits = at(one, "hits", "hits")
+            hits = value_at(one, "hits", "hits")
             if not isinstance(hits, list) or not all(
                 identifier(hit.get("_id")) for hit in objects(one, "hits", "hits")
             ):
@@ -168,7 +167,6 @@ def _responses(contents: Contents) -> list[Response]:
 
 
 def _named(contents: Contents, responses: list[Response]) -> Iterator[tuple[ItemKey, Response]]:
-    """The query of each response: the file's name, or its number where there are several."""
     for n, response in enumerate(responses, 1):
         yield ItemKey(contents.stem if len(responses) == 1 else str(n)), response
 
@@ -184,13 +182,13 @@ def _unnamed(contents: Contents, responses: list[Response]) -> FileRemark:
     when("hits with _id", _responses),
 )
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A ranking for each response; a document is `_id`, or `_index/_id` where hits are of several indexes."""
+    """Read a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes."""
     responses = _responses(contents)
     yield _unnamed(contents, responses)
-    indexes = {plain(hit.get("_index")) for _, hits in responses for hit in hits}
+    indexes = {plain_text(hit.get("_index")) for _, hits in responses for hit in hits}
     for key, (where, hits) in _named(contents, responses):
         docs = [document_key(hit, indexes) for hit in hits]
-        yield ranking(key, docs, where, [number(hit.get("_score")) for hit in hits])
+        yield ranking_item(key, docs, where, [number(hit.get("_score")) for hit in hits])
 
 
 def _vespa_responses(contents: Contents) -> list[Response]:
@@ -202,17 +200,21 @@ def _vespa_responses(contents: Contents) -> list[Response]:
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """A ranking for each result; a document is what stands after `::` in its identifier, where all have that form."""
+    """Read a ranking from each result; a document is the part of its identifier after `::`, if all have the same
+    prefix.
+    """
     responses = _vespa_responses(contents)
     yield _unnamed(contents, responses)
     own = [
-        plain(at(hit, "fields", "documentid")) or plain(hit["id"]) for _, hits in responses for hit in hits
+        plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"])
+        for _, hits in responses
+        for hit in hits
     ]
     heads = {name.partition("::")[0] for name in own}
     short = len(heads) == 1 and all(name.startswith("id:") and name.partition("::")[2] for name in own)
     if short:
         yield FileRemark(f"documents are called by what follows {heads.pop()}::")
     for key, (where, hits) in _named(contents, responses):
-        ids = [plain(at(hit, "fields", "documentid")) or plain(hit["id"]) for hit in hits]
+        ids = [plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"]) for hit in hits]
         docs = [ItemKey(name.partition("::")[2] if short else name) for name in ids]
-        yield ranking(key, docs, where, [number(hit.get("relevance")) for hit in hits])
+        yield ranking_item(key, docs, where, [number(hit.get("relevance")) for hit in hits])

@@ -1,1 +1,5 @@
-"""Collections by reference, and files or folders of another layout, kept in the home folder in the layout of Weir."""
+"""Collections by reference, and files or folders of other layouts, imported once into the home folder.
+
+Begin with `reference.py`; `hub.py` and `from_irds.py` read data sets of the Hugging Face hub and of ir_datasets,
+`materialize.py` keeps them.
+"""

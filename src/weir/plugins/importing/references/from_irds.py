@@ -1,4 +1,4 @@
-"""Data sets of the package ir_datasets as collections: documents as a stream, queries and judgments by identifier."""
+"""Import data sets of the package ir_datasets as collections."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ _MAX_SUGGESTIONS = 8
 
 
 class IrdsRecord(Protocol):
-    """A document, query or judgment of ir_datasets: a named tuple."""
+    """A document, query or judgment of ir_datasets."""
 
-    def _asdict(self) -> Mapping[str, Any]:
-        """Its fields."""
+    def _asdict(self) -> Mapping[str, Any]: ...
 
     def default_text(self) -> str:
-        """The text of a document or query, as the package chooses it."""
+        """Return the text that the package chooses for a document or query."""
 
 
 @dataclass(frozen=True)
 class IrdsName:
-    """A data set of ir_datasets as `irds:identifier#fields` names it; fields: of queries, joined by +."""
+    """A data set of ir_datasets, named by `irds:identifier#fields`."""
 
     identifier: str
     fields: str = ""
+    """Fields of queries that make their text, joined by +; "" for the usual one."""
 
     def __str__(self) -> str:
         return f"irds:{self.identifier}{f'#{self.fields}' if self.fields else ''}"
 
 
 def irds_name(text: str) -> IrdsName:
-    """Read `irds:identifier#fields`; raises BadValue for anything else."""
+    """Parse a reference `irds:identifier#fields` to a data set of ir_datasets; raises BadValue."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -58,34 +58,36 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a data set of ir_datasets, once; documents that several share are imported once for all of them.
+    """Import a data set of ir_datasets once, documents once for all that share them; later it is read without the
+    package.
 
-    An imported data set is read without the package; fetch: see `materialize`. Raises MissingExtra without it,
-    UnknownName for an unknown data set, BadValue for one without queries or judgments, DownloadError where the package
-    cannot provide it.
+    fetch: False raises DownloadError instead of importing.
+    Raises MissingExtra without the package, UnknownName for an unknown data set, BadValue without queries or
+    judgments, DownloadError if the package fails.
     """
 
-    def place(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:
+    def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:
         return materialized(f"irds-{identifier}", ["irds", *key], make if fetch else None)
 
-    judged = place(name.identifier, [name.identifier, name.fields], partial(_write_judged, name, watch))
+    judged = imported_folder(
+        name.identifier, [name.identifier, name.fields], partial(_write_judged, name, watch)
+    )
     layout = replace(find_layout(judged), name=str(name))
     parents = _document_parents()
     if name.identifier not in parents:
         if not fetch:
             raise not_materialized(name)
-        package, dataset = require("ir_datasets", extra="irds"), _dataset(name.identifier)
+        package, dataset = require("ir_datasets", extra="import-sources"), _dataset(name.identifier)
         parent = str(package.docs_parent_id(name.identifier)) if dataset.has_docs() else ""
         parents = {**parents, name.identifier: parent}
         write_json(home() / "irds-documents.json", parents)
     if parent := parents[name.identifier]:
-        documents = place(parent, [parent, "documents"], partial(_write_documents, parent, watch))
+        documents = imported_folder(parent, [parent, "documents"], partial(_write_documents, parent, watch))
         layout = replace(layout, documents=find_layout(documents).need_documents())
     return Materialized(layout, str(name), str(name))
 
 
 def _document_parents() -> dict[str, str]:
-    """Which data set has the documents of another, "" where none does, as far as that was looked up before."""
     try:
         parents = read_json(home() / "irds-documents.json")
     except (OSError, FormatError):
@@ -94,7 +96,7 @@ def _document_parents() -> dict[str, str]:
 
 
 def _dataset(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
-    package = require("ir_datasets", extra="irds")
+    package = require("ir_datasets", extra="import-sources")
     try:
         return package.load(identifier)
     except KeyError:
@@ -110,7 +112,7 @@ def _write_judged(name: IrdsName, watch: Watch, to: Path) -> ImportReport:
     dataset = _dataset(name.identifier)
     parts = (("queries", dataset.has_queries()), ("judgments", dataset.has_qrels()))
     if missing := [what for what, exists in parts if not exists]:
-        registry = require("ir_datasets", extra="irds").registry
+        registry = require("ir_datasets", extra="import-sources").registry
         below = [
             one for one in registry if one.startswith(f"{name.identifier}/") and registry[one].has_qrels()
         ]
@@ -120,7 +122,6 @@ def _write_judged(name: IrdsName, watch: Watch, to: Path) -> ImportReport:
 
 
 def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> ImportReport:
-    """Write a data set; only its queries and judgments are held in memory."""
     counts = FileCounts()
     with document_spill() as spill:
         rest = tuple(spill_documents(items, name, counts, spill, watch))
@@ -131,7 +132,6 @@ def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> ImportRe
 
 
 def _records(identifier: str, what: str) -> Iterator[IrdsRecord]:
-    """The documents, queries or judgments of a data set; raises DownloadError where the package cannot give them."""
     try:
         yield from getattr(_dataset(identifier), f"{what}_iter")()
     except WeirError:
@@ -144,7 +144,6 @@ def _records(identifier: str, what: str) -> Iterator[IrdsRecord]:
 
 
 def _document(record: IrdsRecord, where: str) -> Document:
-    """A document: title and text by the names of its fields; without a known one, the package's own text."""
     fields = dict(record._asdict())
     name = str(fields.pop("doc_id"))
     text_field = next(
@@ -183,7 +182,6 @@ def _queries_and_judgments(name: IrdsName, watch: Watch) -> Iterator[Item]:
 
 
 def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that JSON holds and that are not empty."""
     values = {one: list(value) if isinstance(value, tuple) else value for one, value in fields.items()}
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub as collections."""
+"""Import data sets of the Hugging Face hub, and folders in their layout, as collections."""
 
 from __future__ import annotations
 
@@ -62,32 +62,33 @@ _ROLES = {
 _SPLITS = {"train", "dev", "valid", "validation", "val", "test"}
 _WILD = re.compile(r"[*?\[]")
 _PATTERN_CHARACTERS, _PATTERNS = 1000, 10_000
-"""Of a pattern in a card, and how many of them a card may have: each is held against each file."""
+"""Limits on patterns in a card, since each is matched against each file."""
 _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 
 @dataclass(frozen=True)
 class HubPart:
-    """A file that plays a role.
-
-    role: documents, queries, judgments, candidates, instructions or examples (queries with their judgments); subset:
-    which of several collections it belongs to, or ""; split: as the data set calls it, or "".
-    """
+    """A file of a data set on the Hub, and the part of a collection that it holds."""
 
     path: str
     role: str
+    """documents, queries, judgments, candidates, instructions or examples (queries with their judgments)."""
     subset: str
+    """The collection that it belongs to, if there are several; else ""."""
     split: str
+    """The data set's own name of the split, or ""."""
 
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
-    """The files that play a role, in the order of their paths; configs: what the data set's card declares."""
+    """Return the files that hold a part of a collection, such as its queries, sorted by path; others are left out.
+    `configs` are the configurations in the data set's card.
+    """
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
         plain = next((path.removesuffix(end) for end in _PACKED if path.endswith(end)), path)
         if not plain.endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
             continue
-        config, split = declared.place(path) or _by_path(PurePosixPath(plain))
+        config, split = declared.declared_place(path) or _by_path(PurePosixPath(plain))
         role, subset = _role(config)
         if role:
             parts.append(HubPart(path, role, subset, split))
@@ -96,18 +97,17 @@ def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) ->
 
 @dataclass(frozen=True)
 class _Declared:
-    """What a data set's card says of paths: places, configuration and split of each path or pattern, the first first.
-
-    exact: the place of each path that is named as it is; patterns: those that stand for several, in order.
-    """
+    """The card's configuration and split of each path; earlier entries go first."""
 
     places: tuple[tuple[str, str], ...]
+    """(configuration, split) of each path or pattern, in order."""
     exact: Mapping[str, int]
+    """Path -> index in `places`."""
     patterns: Mapping[str, int]
+    """Pattern -> index in `places`, in order."""
 
     @staticmethod
     def of(configs: Sequence[Mapping[str, Any]]) -> _Declared:
-        """What these configurations declare; raises BadValue for a pattern that is no path's, and for too many."""
         places, exact, patterns = list[tuple[str, str]](), dict[str, int](), dict[str, int]()
         for config in configs:
             files = config.get("data_files")
@@ -128,8 +128,7 @@ class _Declared:
             )
         return _Declared(tuple(places), exact, patterns)
 
-    def place(self, path: str) -> tuple[str, str] | None:
-        """Configuration and split of a path, None where the card is silent."""
+    def declared_place(self, path: str) -> tuple[str, str] | None:
         at = self.exact.get(path, len(self.places))
         for pattern, number in self.patterns.items():
             if number > at:
@@ -140,7 +139,6 @@ class _Declared:
 
 
 def _by_path(path: PurePosixPath) -> tuple[str, str]:
-    """Configuration and split of a path by its folders and name."""
     stem, folders = path.stem, list(path.parent.parts)
     shard = _SHARD.fullmatch(stem)
     stem = shard[1] if shard else stem
@@ -155,13 +153,13 @@ def _by_path(path: PurePosixPath) -> tuple[str, str]:
         config, split = stem, ""
     if config == "data":
         config, split = ("default", split) if folder or stem in _SPLITS else (stem, "")
-    # What lies above says which collection it is: fr/corpus/..., fr/qrels/test.tsv beside those of de.
+    # Folders above name the collection: fr/corpus/..., fr/qrels/test.tsv beside de/...
     above = [one for one in folders if one != "data"]
     return "-".join(["/".join(above), config]) if above else config, split
 
 
 def _role(config: str) -> tuple[str, str]:
-    """The role of a configuration, and which of several collections it belongs to; ("", "") for none."""
+    """Return (part of a collection that a configuration holds, name of the collection), or ("", "")."""
     folded = config.replace("-", "_")
     if folded in _ROLES:
         return _ROLES[folded], ""
@@ -174,11 +172,11 @@ def _role(config: str) -> tuple[str, str]:
 
 
 def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPart]:
-    """The parts of one collection among those of a data set.
+    """Return the files that belong to one of a data set's collections.
 
-    subset: of the data set, or a split of its documents, "" where there is but one; name: of the data set, for errors.
-    Raises BadValue where there are several and none, or an unknown one, is named, and for parts without documents or
-    queries.
+    subset: a collection, or a split of the documents, "" if there is one only.
+    name: the data set, for errors.
+    Raises BadValue for a missing or unknown subset, and for parts without documents and queries.
     """
 
     def unknown(names: set[str]) -> BadValue:
@@ -204,7 +202,7 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     else:
         raise unknown(subsets)
     mine: list[HubPart] = []
-    for role in dict.fromkeys(_ROLES.values()):  # its own parts, else those that belong to all
+    for role in dict.fromkeys(_ROLES.values()):  # its own parts, else shared ones
         of_role = [part for part in parts if part.role == role]
         own = [part for part in of_role if part.subset == chosen]
         shared = [part for part in of_role if not part.subset]
@@ -240,7 +238,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class HubName:
-    """A data set of the hub as `hf:repository@revision#subset` names it."""
+    """A data set of the hub, named by `hf:repository@revision#subset`."""
 
     repository: str
     revision: str = "main"
@@ -252,7 +250,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Read `hf:repository@revision#subset`; raises BadValue for anything else."""
+    """Parse a reference `hf:repository@revision#subset` to a data set on the Hub; raises BadValue."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -262,11 +260,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Import a data set, once for each commit.
+    """Import a data set once for each commit. The commit of a branch or tag is kept, so that a name always means the
+    same data.
 
-    A branch or tag is looked up the first time, and its commit kept, so that the same name always means the same data;
-    again: look it up anew; fetch: see `materialize`. Raises DownloadError where the hub cannot be reached or a file is
-    not the published one, BadValue or FormatError for a data set that is no collection.
+    again: look the commit up anew.
+    fetch: False raises DownloadError instead of importing.
+    Raises DownloadError if the hub cannot be reached or a checksum differs, BadValue or FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -299,7 +298,6 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
 
 
 def _records(path: Path) -> dict[str, Any]:
-    """The commits of branches and tags that were looked up, by repository@revision."""
     try:
         records = read_json(path)
     except (OSError, FormatError):
@@ -308,7 +306,6 @@ def _records(path: Path) -> dict[str, Any]:
 
 
 def _make(name: HubName, revision: HubRevision, folder: Path, watch: Watch) -> ImportReport:
-    """Download the files of a collection and write it; downloads stay until the collection is written."""
     files = {one.path: one for one in revision.files}
     below = home() / "downloads" / name.repository.replace("/", "--") / revision.commit
     parts = chosen_parts(parts_of(files, revision.configs), name.subset, f"hf:{name.repository}")
@@ -335,7 +332,6 @@ def _make(name: HubName, revision: HubRevision, folder: Path, watch: Watch) -> I
 
 
 def _fetched(repository: str, commit: str, file: HubFile, below: Path, watch: Watch) -> Path:
-    """A file of a commit: out of the cache of the hub's library, else downloaded; its checksum verified."""
     cached = hub_cache() / f"datasets--{repository.replace('/', '--')}" / "snapshots" / commit / file.path
     if cached.is_file() and checksum_of(cached, file.checksum) == file.checksum:
         return cached
@@ -351,7 +347,6 @@ def _fetched(repository: str, commit: str, file: HubFile, below: Path, watch: Wa
 
 
 def _request(parts: Sequence[HubPart], paths: Sequence[Path]) -> ImportRequest:
-    """The import of these parts: documents first, since judgments may name them by text."""
     pairs = sorted(zip(parts, paths, strict=True), key=lambda pair: list(_KINDS).index(pair[0].role))
     files = [
         InputFile(path, {}, _KINDS[part.role], (part.split or "test") if part.role == "judgments" else "test")
@@ -361,7 +356,6 @@ def _request(parts: Sequence[HubPart], paths: Sequence[Path]) -> ImportRequest:
 
 
 def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
-    """A data set in the cache of the hub's own library, where the network may not be used."""
     below = hub_cache() / f"datasets--{name.repository.replace('/', '--')}"
     try:
         commit = (below / "refs" / name.revision).read_text(encoding="ascii").strip()
@@ -375,12 +369,12 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
 
 
 def is_hub_folder(folder: Path) -> bool:
-    """Whether a folder is laid out as data sets of the hub are, and not as Weir's own collections."""
+    """Return True if a folder is laid out like a data set on the Hub."""
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a local folder of the hub's layout; raises BadValue or FormatError where it is no collection."""
+    """Import a local folder in the hub's layout; raises BadValue or FormatError."""
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]

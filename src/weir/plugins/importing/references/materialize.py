@@ -1,4 +1,4 @@
-"""Collections imported once into Weir's home, in Weir's own layout."""
+"""Import collections once into Weir's home folder, in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from weir.plugins.importing.importer import ImportReport
 from weir.settings import settings
 
 FORMAT = 2
-"""The version of stored collections; another version makes them anew."""
+"""Version of stored collections; another version imports them again."""
 _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, larger ones by length and time
 
 
 def home() -> Path:
-    """The folder of all imported collections."""
+    """Return the folder in Weir's home that holds collections imported by reference."""
     return settings().home / "references"
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
-    """The folder of a collection, made where it is not there yet.
+    """Return the folder of a collection, made now if it is missing, by one process at a time.
 
-    name: part of the folder's name; key: JSON, all that decides the content; make: writes the folder, whole or not at
-    all; None where nothing may be imported. Of several processes one makes it. Raises DownloadError for what is absent
-    and may not be imported, StoreError where the disk refuses, and what `make` raises.
+    name: part of the folder's name.
+    key: JSON of everything that decides the content.
+    make: writes the folder, whole or not at all, None if importing is forbidden.
+    Raises DownloadError if importing is forbidden, StoreError if the disk refuses, and errors of `make`.
     """
     digest = hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "collection"
@@ -50,14 +51,13 @@ def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | 
 
 
 def not_materialized(name: object) -> DownloadError:
-    """The error for a collection that is not here, where nothing may be fetched."""
-    return DownloadError(f"{name} is not in Weir's home yet; add --fetch to import it")
+    """Return the error for a collection that may not be fetched."""
+    return DownloadError(f"{name} is not in Weir's home yet; `fetch=True` imports it")
 
 
 def identity(path: Path) -> list[object]:
-    """What tells a file from another: its content, or where it is large its length and times; JSON.
-
-    Raises OSError for one that cannot be read, FormatError for a device.
+    """Return name and hash of a file, or path, size and times of a large one; raises OSError, and FormatError for a
+    device.
     """
     check_regular(path)
     stat = path.stat()

@@ -1,4 +1,4 @@
-"""Collections by reference, and files of another shape."""
+"""Open references, files and folders of other layouts as collections."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ _KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 @dataclass(frozen=True)
 class Description:
-    """The content of a description; files: of its table, or the one it stands beside; documents: "" for none."""
+    """The content of a TOML file that describes a collection."""
 
     path: Path
     files: tuple[InputFile, ...]
+    """The files of its table, or the one beside it."""
     choices: Choices = field(default_factory=lambda: Choices(strict=True))
     name: str = ""
     documents: str = ""
+    """A file or a collection; "" for none."""
     split: str = ""
     instruction: str = ""
     self_match: str = ""
@@ -61,10 +63,7 @@ class Description:
 
 
 def read_description(path: Path, beside: Path | None = None) -> Description:
-    """Read a description; beside: the file that it stands beside, where it names none.
-
-    Raises FormatError for another TOML file, and for files that are missing; UnknownName for another key.
-    """
+    """Read a description, of the file `beside` if it names none; raises FormatError and UnknownName."""
     entries = read_toml(path, EXPECTED)
     _check_keys(path, entries, _KEYS)
     listed = entries.get("files", [])
@@ -87,7 +86,7 @@ def read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """The import of all that a description names, its documents included; raises as `read_description`."""
+    """Return the import of everything that a description names, documents included; raises as `read_description`."""
     description = read_description(path)
     corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
@@ -105,7 +104,6 @@ def _check_keys(path: Path, table: Mapping[str, Any], keys: tuple[str, ...]) -> 
 
 
 def _files(path: Path, table: Mapping[str, Any]) -> list[InputFile]:
-    """The files of a table: path may be a pattern such as products/*.parquet."""
     _check_keys(path, table, _FILE_KEYS)
     if not table.get("path"):
         raise FormatError(path, "a table of files without a path", 'path = "..."')
@@ -123,17 +121,17 @@ def _files(path: Path, table: Mapping[str, Any]) -> list[InputFile]:
 
 
 # ----------
-# Files and descriptions as collections: the plug-in behind `weir.datasets.references`.
+# Files and descriptions as collections, for `weir.datasets.references`.
 
 
 BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.json")
-"""The file of a folder of BIRCO's repository that is its collection: the first of these."""
+"""Files that are the collection of a folder of BIRCO's repository; the first that exists is read."""
 
 
 def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
-    """The collection behind a reference, a file or a folder; None for a collection in Weir's layout after all.
+    """Return the collection of a reference, file or folder, None if it is in Weir's own layout.
 
-    The plug-in behind `weir.datasets.references.materialize`, whose arguments these are.
+    Registered as a source of `weir.datasets.references.materialize`, which passes the same arguments.
     """
     text = str(name)
     if is_reference(text):
@@ -152,8 +150,8 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
         try:
             return from_file(path, watch, fetch)
         except (BadValue, FormatError) as error:
-            if re.search(r"--(columns|as)\b", str(error)):
-                error.args = (f"{error} (options of: weir data import {path} -o FOLDER)",)
+            if re.search(r"`(columns|as_kind)\b", str(error)):
+                error.args = (f"{error} (of weir.import_files, and of weir data import {path} -o FOLDER)",)
             raise
     test_set = next((path / one for one in BIRCO_SETS if (path / one).is_file()), None)
     if test_set is not None and not subset:
@@ -169,10 +167,10 @@ def birco(pickle: Path, to: Path) -> None:
 
 
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a file as `weir data import` reads it, or the files that a TOML file describes.
+    """Import a file, or the files of a TOML file, once; a TOML file of the same name settles open cases.
 
-    A TOML file of the same name beside another file settles what its columns leave open. fetch: see `materialize`.
-    Raises FormatError or BadValue where the file cannot be read, or leaves something open.
+    fetch: False raises DownloadError instead of importing.
+    Raises FormatError or BadValue for an unreadable file or an open case.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():

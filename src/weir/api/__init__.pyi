@@ -1,0 +1,14 @@
+from . import auditing as auditing
+from . import benchmark as benchmark
+from . import charts as charts
+from . import collection_notes as collection_notes
+from . import comparisons as comparisons
+from . import evaluation as evaluation
+from . import fusing as fusing
+from . import given as given
+from . import listings as listings
+from . import progress as progress
+from . import result_set as result_set
+from . import results_folder as results_folder
+from . import rows as rows
+from . import scoring as scoring

@@ -1,0 +1,184 @@
+"""Rankings fused into one, and fusions fitted on judged queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weir.api.evaluation import conventions_of
+from weir.api.given import all_rankings, run_paths
+from weir.argument_types import checked
+from weir.core.run import Run
+from weir.core.scores import Note
+from weir.core.tables import Table
+from weir.datasets.scoring_rules import ScoringRules, judged_by
+from weir.errors import BadValue
+from weir.files.frames import qrels_from, run_from
+from weir.files.runs import read_run
+from weir.files.write import write_run
+from weir.measures import Measure, score_run
+from weir.measures.evaluate import DEFAULT, Conventions, names_of_runs
+from weir.systems import fusion
+from weir.systems.fusion import Fusion
+from weir.systems.fusion.fit import (
+    FOLDS,
+    SEED,
+    STEP,
+    Fit,
+    candidates,
+    cross_validated,
+    fit,
+    fold_of,
+    fused_by,
+    held_out_tables,
+    trials,
+)
+from weir.systems.fusion.fuse import Pool, check_shared_queries, fused, refuse_depth
+from weir.systems.fusion.methods import parse_fusion
+
+
+@checked
+def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = None) -> Run:
+    """Return rankings fused into one, such as fuse([a, b], "rrf(k=10)"), of every document that one of them
+    returns.
+
+    runs: two or more rankings, each as `evaluate` takes it.
+    method: see docs/fusion.md.
+    k: documents kept for each query.
+
+    Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an
+    unknown method or setting.
+    """
+    return fusion.fuse([run_from(run) for run in all_rankings(tuple(runs))], method, k)
+
+
+@checked
+def fit_fusion(
+    qrels: object,
+    runs: Iterable[object],
+    method: Fusion | str,
+    measure: Measure | str = "nDCG@10",
+    folds: int = 5,
+) -> Fit:
+    """Return the settings of a fusion that do best on judged queries, chosen by cross-validation.
+
+    qrels, runs: as `evaluate` takes them.
+    method: settings that it names are kept.
+    measure: the score to raise.
+    folds: of the cross-validation.
+
+    `.chosen` is the fusion for other queries; `.held_out` are the scores of each judged query under settings
+    that were chosen without it. Raises BadValue if no setting is left to choose and for fewer judged queries
+    than folds.
+    """
+    judgments, collection = judged_by(qrels)
+    rules = ScoringRules.of(collection)
+    ranked = [rules.ranked(run_from(run)) for run in all_rankings(tuple(runs), collection)]
+    judged = rules.counted(qrels_from(judgments))
+    fitted = fit(method, ranked, judged, measure, folds)
+    return replace(fitted, remarks=tuple(rules.dangling_notes(judged)))
+
+
+@dataclass(frozen=True)
+class Search:
+    """How settings of a fusion are chosen on judged queries."""
+
+    measure: str = "nDCG@10"
+    """The measure to maximise."""
+    folds: int = FOLDS
+    """Folds of queries."""
+    seed: int = SEED
+    """Deals the queries out to the folds."""
+    step: float = STEP
+    """Between the weights that are tried."""
+    train_queries: bool = False
+    """One choice for all queries, the judged ones too: do not score it on them."""
+
+
+@dataclass(frozen=True)
+class FusedFiles:
+    """The outcome of fusing run files."""
+
+    tables: tuple[tuple[Table, ...], ...]
+    """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""
+    notes: tuple[Note, ...]
+    warning: str = ""
+    """Why the ranking must not be scored on the judgments; "" if it may be."""
+
+
+def fuse_files(
+    method: str,
+    runs: Iterable[Path],
+    output: Path,
+    k: int | None = None,
+    qrels: str | None = None,
+    search: Search | None = None,
+    conventions: Conventions | str | Mapping[str, Any] = DEFAULT,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> FusedFiles:
+    """Write a ranking fused of run files, with settings chosen on judged queries if there are judgments.
+
+    output: the file, whose ending says the format.
+    method: such as "rrf(k=10)"; settings that it does not name are chosen.
+    k: documents kept for each query at most, by default all.
+    qrels: judgments to choose the method's open settings on, by cross-validation.
+    search: how they are chosen.
+    conventions: rules for the rankings.
+    progress: receives (stage, done, total).
+
+    Raises BadValue as `fuse` and `fit_fusion`, and for an output that is one of the files that are read.
+    """
+    how, search = parse_fusion(method), search or Search()
+    refuse_depth(k)
+    judged, collection = judged_by(qrels)
+    rules = ScoringRules.of(collection, conventions_of(conventions))
+    paths = run_paths(runs, collection)
+    read = [path for path in (*paths, judged) if isinstance(path, Path) and path.exists()]
+    if output.exists() and any(map(output.samefile, read)):
+        raise BadValue(f"{output} is one of the files that are read; write to another file")
+    if len(paths) < 2:
+        raise BadValue(f"a fusion takes two or more rankings; found {len(paths)}")
+    how.refuse_other_than(len(paths))
+    pool = Pool.of([rules.ranked(read_run(path)) for path in paths])
+    check_shared_queries(pool)
+    notes = tuple(_pool_notes(paths, pool))
+    if qrels is None:
+        write_run(fused(pool, how, k), output)
+        return FusedFiles((), notes)
+    judgments = rules.counted(qrels_from(judged))
+    tried = candidates(method, len(paths), search.step)
+    fold_of(judgments.queries, search.folds, search.seed)  # refuses before anything takes long
+    measured = trials(tried, pool, judgments, search.measure, partial(progress, "fit"))
+    fitted = cross_validated(measured, search.folds, search.seed)
+    honest, name, measures = fused_by(fitted, pool, k), Path(qrels).name, [fitted.measure]
+    by_file = dict(zip(paths, pool.runs, strict=True))
+    names = names_of_runs(list(by_file))
+    single = {n: score_run(judgments, run, measures) for n, run in zip(names, by_file.values(), strict=True)}
+    tables = (fitted.tables(), held_out_tables(score_run(judgments, honest, measures), single, name))
+    notes = (*notes, *rules.dangling_notes(judgments))
+    if search.train_queries:
+        warning = (
+            f"every query is fused with {fitted.chosen}, chosen on these very judgments: do not score the result "
+            f"against {name}; the held-out score above is what it is worth"
+        )
+        write_run(fused(pool, fitted.chosen, k), output)
+        return FusedFiles(tables, notes, warning)
+    notes = (*notes, *fitted.notes())
+    if other := int((judgments.queries.codes(pool.queries.strings) < 0).sum()):
+        more = f"{other} queries without judgments are fused with {fitted.chosen}, chosen on all judged ones"
+        notes = (*notes, Note(more))
+    write_run(honest, output)
+    return FusedFiles(tables, notes)
+
+
+def _pool_notes(paths: Sequence[Path], pool: Pool) -> Iterator[Note]:
+    for path in dict.fromkeys(path for path in paths if paths.count(path) > 1):
+        yield Note(f"{path} is given {paths.count(path)} times and counts as often")
+    for path, length in zip(paths, pool.length, strict=True):
+        if missing := int((length == 0).sum()):
+            yield Note(
+                f"{path} does not answer {missing} of the {len(pool.queries)} queries; others decide there"
+            )

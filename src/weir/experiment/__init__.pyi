@@ -1,0 +1,17 @@
+from . import alignment as alignment
+from . import audit_subjects as audit_subjects
+from . import beside as beside
+from . import comparing as comparing
+from . import efficiency as efficiency
+from . import experiment as experiment
+from . import factors as factors
+from . import plan as plan
+from . import published as published
+from . import reproduce as reproduce
+from . import reproductions as reproductions
+from . import results as results
+from . import stage_store as stage_store
+from . import stages as stages
+from . import ties_at_cut as ties_at_cut
+from . import verify as verify
+from . import why as why

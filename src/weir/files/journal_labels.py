@@ -1,0 +1,119 @@
+"""Labels of people in a journal, the SQLite file that `weir open --judge` writes, read through its views."""
+
+from __future__ import annotations
+
+import sqlite3
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weir.core.qrels import Origins, Qrels
+from weir.errors import BadValue, FormatError, RankingWarning
+from weir.files.text_files import read_bytes
+
+APPLICATION_ID, JOURNAL_VERSION = 0x57656972, 1
+"""The application id in SQLite's header that marks a journal, and the version of its tables and views."""
+HUMAN, ACCEPTED = "human", "human (suggested)"
+"""Origins of a grade: given by a person, or by a model and accepted by a person."""
+_MAGIC, _ID_AT = b"SQLite format 3\0", slice(68, 72)
+
+
+def is_journal(path: Path, head: bytes | None = None) -> bool:
+    """Return whether a file begins as a journal; `head` is its first bytes, if known."""
+    if head is None:
+        head = read_bytes(path, _ID_AT.stop) if path.is_file() else b""
+    return head.startswith(_MAGIC) and head[_ID_AT] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def read_journal(path: Path) -> Qrels:
+    """Return one judgment for each pair that people graded, with origins.
+
+    A decision on a disagreement counts first, else the most frequent grade, the lowest if several are; a
+    RankingWarning says how many pairs nobody has decided. Raises FormatError for a damaged file and without
+    judgments.
+    """
+    qrels, contested = settled_judgments(path)
+    if contested:
+        said = (
+            f"{path}: judges differ on {contested:,} pairs that nobody has decided yet: the most frequent grade "
+            "counts, of several such the lowest"
+        )
+        warnings.warn(RankingWarning(said), stacklevel=2)
+    return qrels
+
+
+def settled_judgments(path: Path) -> tuple[Qrels, int]:
+    """Return the judgments of `read_journal`, and the number of pairs on which judges differ and nobody has decided."""
+    rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
+    return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
+
+
+def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
+    """Return {judge: labels} of a journal; raises FormatError for a damaged file and without judgments.
+
+    task: "judge" for first judgments, "again" for second ones by the same judge, {} without any.
+    """
+    sql = "SELECT judge, query, document, grade, accepted FROM judgments WHERE task = ? ORDER BY judge"
+    rows = _rows(path, sql, task)
+    names = dict.fromkeys(row[0] for row in rows)
+    if not names and task == "judge":
+        _qrels(path, [])
+    return {name: _qrels(path, [row[1:] for row in rows if row[0] == name]) for name in names}
+
+
+def read_preferences(path: Path, task: str = "rankings") -> list[tuple[str, str, str, float]]:
+    """Return (query, first, second, outcome) of each comparison in a journal; raises FormatError for a damaged file.
+
+    The outcome is 1 if the first is preferred, -1 if the second is, 0 if neither.
+
+    task: "rankings" for two systems, "documents" for two documents.
+    """
+    sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
+    rows = _rows(path, sql, task)
+    if not all(isinstance(outcome, (int, float)) for *_, outcome in rows):
+        raise _damaged(path, "a preference that is no number")
+    return [(str(query), str(first), str(second), float(outcome)) for query, first, second, outcome in rows]
+
+
+def _rows(path: Path, sql: str, *values: str) -> list[tuple[Any, ...]]:
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            rows = connection.execute(sql, values).fetchall()
+        finally:
+            connection.close()
+    except (sqlite3.Error, UnicodeError, OverflowError) as error:
+        raise _damaged(path, str(error)) from None
+    return rows
+
+
+def _damaged(path: Path, why: str) -> FormatError:
+    expected = (
+        "the journal of weir open --judge, with the files ending in -wal and -shm beside it if there are any"
+    )
+    return FormatError(path, f"a journal that cannot be read ({why})", expected)
+
+
+def _qrels(path: Path, rows: Sequence[tuple[str, str, float, int]]) -> Qrels:
+    if not rows:
+        raise FormatError(path, "no grade yet", "a journal in which somebody has judged")
+    if not all(
+        type(query) is type(doc) is str and isinstance(grade, (int, float)) for query, doc, grade, _ in rows
+    ):
+        raise _damaged(path, "an identifier that is no text, or a grade that is no number")
+    grades: dict[str, dict[str, float]] = {}
+    for query, document, grade, _ in rows:
+        grades.setdefault(query, {})[document] = grade
+    try:
+        qrels = Qrels.of(grades)
+    except BadValue as error:
+        raise _damaged(path, str(error)) from None
+    accepted = {(query, document) for query, document, _, suggested in rows if suggested}
+    columns = qrels.columns()
+    origins = (
+        ACCEPTED if pair in accepted else HUMAN
+        for pair in zip(columns["query"], columns["doc"], strict=True)
+    )  # fmt: skip
+    return replace(qrels, origin=Origins.of(origins))

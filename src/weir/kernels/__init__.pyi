@@ -1,0 +1,2 @@
+from . import dot_product as dot_product
+from . import simd as simd

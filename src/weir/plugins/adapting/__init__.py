@@ -1,1 +1,0 @@
-"""Encoders trained further on a collection: `weir study adapt`."""

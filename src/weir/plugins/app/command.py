@@ -1,0 +1,85 @@
+"""The command `weir open`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.options import NAME, PATH
+from weir.cli.terminal import say
+
+PORT = 4747
+
+
+@click.command("open")
+@click.argument("folder", type=PATH, default=Path("results"))
+@click.argument("files", type=PATH, nargs=-1, metavar="")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Listen here; another than loopback needs --token."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help=f"Listen here.  [default: {PORT}, or any free one]"
+)
+@click.option(
+    "--token", default="", help="What opens the pages, 16 characters at least.  [default: drawn anew]"
+)
+@click.option(
+    "--judge",
+    "judges",
+    type=NAME,
+    multiple=True,
+    metavar="NAME",
+    help="Who judges; repeatable, each with an address.  [default: me]",
+)
+@click.option("--collection", type=NAME,
+              help="The collection with the texts of a pool.  [default: those on its sheet]")  # fmt: skip
+@click.option("--suggest", "suggestions", type=NAME, metavar="LABELS",
+              help="A model's labels to offer to judges, kept apart.  [default: none]")  # fmt: skip
+@click.option("--read-only", is_flag=True, help="Take no judgments.")
+@click.option("--no-browser", is_flag=True, help="Print the address alone.")
+def command(
+    folder: Path,
+    files: tuple[Path, ...],
+    host: str,
+    port: int | None,
+    token: str,
+    judges: tuple[str, ...],
+    collection: str | None,
+    suggestions: str | None,
+    read_only: bool,
+    no_browser: bool,
+) -> None:
+    """Show results on a page.
+
+    FOLDER: a results folder of weir run. The browser opens with the systems, the queries, and the documents that each
+    ranks for a query, with judgments and with the reasons of scores. Every page is also there as JSON, with .json
+    after its path. Nothing is asked of other machines, and the folder is never written to: what its pages ask people
+    to judge goes into a folder beside, of its name with -judging.
+    A folder of weir labels pool opens for judging: the next pair, a key for each grade, and answers in its
+    judgments.sqlite, which weir eval and weir labels read.
+    """
+    from weir.errors import BadValue, require
+
+    if files or folder.is_file():
+        ranking = files[-1] if files else folder
+        raise BadValue(
+            f"weir open takes one folder, and was given {', '.join(map(str, (folder, *files)))}; rankings in files "
+            f"become a results folder by: weir run -d JUDGMENTS -s 'run(\"{ranking}\")' -o results/"
+        )
+    for module in ("jinja2", "markdown_it", "starlette", "uvicorn"):
+        require(module, "app")
+    from weir.plugins.app.serving import serve
+
+    serve(
+        folder,
+        host,
+        (PORT, 0) if port is None else (port,),
+        token,
+        judges,
+        read_only,
+        not no_browser,
+        collection,
+        suggestions,
+        say,
+    )

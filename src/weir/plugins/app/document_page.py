@@ -1,0 +1,230 @@
+"""The page of a document for a query: its whole text, its grade, and its rank and score in every ranking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import weir
+from weir.core.corpus import Queries
+from weir.core.rounding import counted
+from weir.core.run import Run
+from weir.datasets.load import Dataset
+from weir.errors import UnknownName, WeirError
+from weir.experiment.results import ResultCell
+from weir.experiment.stages import record_of
+from weir.plugins.app.answers import Judgment, judgments_of, texts_of, with_pools
+from weir.plugins.app.choices import System
+from weir.plugins.app.folder import Results
+from weir.plugins.app.marking import Marked, Words
+from weir.plugins.app.server import Page, Visit, address
+from weir.systems.protocol import TermScored
+
+ANSWER_CHARACTERS, PROMPT_CHARACTERS = 2000, 20_000
+"""Most characters of a language model's answer."""
+ANSWERS = 12
+"""Answers about a document that are shown of each system."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a score: a query term, or a system of a fusion or re-ranking."""
+
+    name: str
+    field: str
+    """The document's field that has the term; "" for none."""
+    score: float
+    rank: int | None = None
+    """The document's rank in a system; None for a term, and if the system does not return it."""
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """A language model's answer to a prompt in which a document stands."""
+
+    text: str
+    verdict: str
+    """What was read from it, as JSON: a score, or places in the prompt; without any its kind, such as "missing"."""
+    documents: tuple[str, ...]
+    """The documents in the prompt, in its order."""
+    prompt: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A document in a system's ranking, with the parts of its score."""
+
+    system: System
+    rank: int | None
+    """None if it is not returned."""
+    score: float | None
+    kind: str
+    """"terms", "cosine" or another similarity of vectors, "parts", or "" if unknown."""
+    parts: tuple[Part, ...]
+    answers: tuple[ModelAnswer, ...] = ()
+    """A language model's answers about this document."""
+    answered: int = 0
+    """How many there are."""
+    reason: str = ""
+    """Why no parts are shown."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document for a query."""
+
+    collection: str
+    query: str | None
+    """None for a typed query."""
+    text: str
+    """The query's text."""
+    document: str
+    title: str
+    body: Marked
+    """() if the collection is not on this machine."""
+    judgment: Judgment | None
+    places: tuple[Place, ...]
+    """In each system of the collection, the best rank first; for a typed query only systems that sum over terms."""
+
+    @property
+    def here(self) -> str:
+        """The URL of this page."""
+        if self.query is None:
+            return address("c", self.collection, "d", self.document, query=self.text)
+        return address("c", self.collection, "q", self.query, "d", self.document)
+
+
+def document(visit: Visit) -> Document:
+    """Return a document for a query; raises UnknownName for an unknown collection or a document that no
+    system returns.
+    """
+    results = visit.folder.results()
+    collection, name, query = visit.names["collection"], visit.names["document"], visit.names.get("query")
+    cells, dataset = results.of(collection), results.dataset(collection)
+    text = visit.one("query") if query is None else ""
+    if query is not None and dataset is not None and dataset.layout.queries is not None:
+        text = dataset.all_queries.get(query) or ""
+    places = [_place(results, cell, dataset, query, text, name) for cell in cells]
+    title, body = texts_of(dataset, [name]).get(name, ("", ""))
+    judged = judgments_of(None if dataset is None else dataset.qrels, query or "")
+    judgment = with_pools(judged, visit.rooms, collection, query or "", text).get(name)
+    if not (title or body or judgment or any(place.rank for place in places)):
+        raise UnknownName(f"document of {collection}", name, [])
+    return Document(
+        collection,
+        query,
+        text,
+        name,
+        title,
+        Words.of(text, cells).marked(body),
+        judgment,
+        tuple(
+            sorted(
+                (place for place in places if query is not None or place.parts),
+                key=lambda place: place.rank or 1 << 30,
+            )
+        ),
+    )
+
+
+def _place(
+    results: Results, cell: ResultCell, dataset: Dataset | None, query: str | None, text: str, name: str
+) -> Place:
+    system = System.of(results.numbers, cell.label)
+    rank, score = None, None
+    if query is not None:
+        rank, score = _found(results, cell.folder, query, name)
+        if parts := tuple(_parts(results, cell, query, name)):
+            said, lacking = _said(results, cell, query, name)
+            return Place(system, rank, score, "parts", parts, tuple(said[:ANSWERS]), len(said), lacking)
+        if similarity := _similarity(cell):
+            return Place(system, rank, score, similarity, ())
+    try:
+        terms = tuple(_terms(results, cell, dataset, text, name))
+    except WeirError as error:
+        return Place(system, rank, score, "", (), reason=str(error))
+    return Place(system, rank, score, "terms" if terms else "", terms)
+
+
+def _found(results: Results, folder: Path, query: str, name: str) -> tuple[int | None, float | None]:
+    ranking = results.rankings(folder).ranking(query)
+    return next(((rank, score) for rank, (one, score) in enumerate(ranking, 1) if one == name), (None, None))
+
+
+def _parts(results: Results, cell: ResultCell, query: str, name: str) -> Iterator[Part]:
+    """Yield the document's rank and score in each ranking from which the cell's ranking was made."""
+    for kind, folder in cell.ranked.inputs:
+        inner = Path(os.path.normpath(cell.folder.parent / folder))
+        record = record_of(inner) if kind == "run" else None
+        if record is not None:
+            rank, score = _found(results, inner, query, name)
+            label = results.numbers.label(record.name)
+            yield Part(label, "", float("nan") if score is None else score, rank)
+
+
+def _similarity(cell: ResultCell) -> str:
+    """Return the similarity of vectors that a system's scores are, "" for another system."""
+    declared = _declared(cell)
+    encoder = declared.get("encoder") if "store" in declared else None
+    return str(encoder.get("similarity", "")) if isinstance(encoder, dict) else ""
+
+
+def _declared(cell: ResultCell) -> Mapping[str, object]:
+    declared = cell.ranked.declared.get("system")
+    return declared if isinstance(declared, dict) else {}
+
+
+def _terms(
+    results: Results, cell: ResultCell, dataset: Dataset | None, text: str, name: str
+) -> Sequence[Part]:
+    """Return the score of each query term, largest first; () for a system that does not sum over terms."""
+    lexical = {"analyzer", "analysis", "first"} & _declared(cell).keys()
+    if dataset is None or not text or not lexical:
+        return ()
+    searcher = results.searcher(cell)
+    code = int(dataset.corpus.ids.codes([name])[0])
+    if code < 0 or not isinstance(searcher, TermScored):
+        return ()
+    asked = Queries.of({"q": text})
+    candidate = Run(asked.ids, dataset.corpus.ids, np.array([0, 1]), np.array([code], np.int32), np.zeros(1))
+    terms = [
+        Part(one.term, one.field, float(one.scores[0])) for one in searcher.term_scores(asked, candidate)
+    ]
+    return sorted(terms, key=lambda part: -part.score)
+
+
+def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[list[ModelAnswer], str]:
+    """Yield a language model's answers to the prompts about a document."""
+    if "llm(" not in cell.system:
+        return [], ""
+    folder = cell.folder.parent.parent
+    try:
+        traces = results.kept.get(
+            ("answers", cell.folder, query),
+            lambda: weir.llm_trace(folder, query, cell.system, datasets=[cell.collection]),
+        )
+    except WeirError as error:  # the prompts, or what they were made of, are not as they were
+        return [], str(error)
+    about = [one for trace in traces for one in trace.exchanges if name in one.documents]
+    answers = [
+        ModelAnswer(
+            one.answer[:ANSWER_CHARACTERS],
+            one.value or one.verdict,
+            one.documents,
+            one.user_text[:PROMPT_CHARACTERS],
+        )
+        for one in about
+        if one.answer is not None
+    ]
+    lacking = len(about) - len(answers)
+    return answers, f"{counted(lacking, 'answer')} of the model not kept on this machine" if lacking else ""
+
+
+PAGES: Sequence[Page] = [
+    Page("/c/{collection}/q/{query}/d/{document}", "document.html", document),
+    Page("/c/{collection}/d/{document}", "document.html", document),
+]

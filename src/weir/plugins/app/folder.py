@@ -1,0 +1,274 @@
+"""A results folder as the pages read it: its cells, and values computed from them, cached while files do not change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TypeVar
+
+import numpy as np
+
+from weir.api.charts import system_numbers
+from weir.core.charts import SystemNumbers
+from weir.core.corpus import Corpus
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset
+from weir.errors import StoreError, UnknownName, WeirError
+from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
+from weir.experiment.results import (
+    ORDER,
+    ResultCell,
+    cell_collection,
+    chosen_cells,
+    current_cells,
+    finished_cells,
+    largest_k,
+    rankings_file,
+    recorded_place,
+    system_titles,
+)
+from weir.experiment.stage_store import INDEXES, index_stage
+from weir.experiment.stages import SCORES, record_of
+from weir.files.ranking_file import RankingFile
+from weir.files.runs import read_run
+from weir.stats.compare import Comparison
+from weir.systems.composite import adapted_to, indexed, rankings
+from weir.systems.expression import parse_system
+from weir.systems.protocol import IN_MEMORY, Composite, Context, Retriever, Searcher
+
+T = TypeVar("T")
+
+STAMP_SECONDS = 1.0
+"""Seconds after a look at its files during which a folder counts as unchanged."""
+KEPT_VALUES = 200
+"""Most scores, rankings, comparisons and the like in the cache; about 200 MB for 19 x 30 cells with 10,000 queries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A cache of values by key: each is computed once, the least used are dropped, slow ones are computed in
+    the background.
+    """
+
+    values: dict[object, Future[object]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+    turn: Lock = field(default_factory=Lock)
+    """Held while a value is computed in the background, so that one is computed at a time."""
+
+    def get(self, key: object, make: Callable[[], T]) -> T:
+        """Return the value of a key, computed by the first caller; others wait. Raises as `make`."""
+        future, fresh = self._future(key)
+        if fresh:
+            _fill(future, make)
+        return future.result()  # type: ignore[return-value]  # what was made for this key
+
+    def soon(self, key: object, make: Callable[[], T]) -> T | None:
+        """Return the value of a key, or None while it is computed in the background. Raises as `make`."""
+        future, fresh = self._future(key)
+        if fresh:
+            # A daemon, so that a server that is ended does not wait for it.
+            Thread(target=self._in_turn, args=(future, make), daemon=True).start()
+        return future.result() if future.done() else None  # type: ignore[return-value]  # as above
+
+    def _in_turn(self, future: Future[object], make: Callable[[], object]) -> None:
+        with self.turn:
+            _fill(future, make)
+
+    def _future(self, key: object) -> tuple[Future[object], bool]:
+        """Return the future of a key's value, and True if it must be computed: the first time, or after an error."""
+        with self.lock:
+            future = self.values.pop(key, None)
+            fresh = future is None or (future.done() and future.exception() is not None)
+            if future is None or fresh:
+                future = Future()
+            self.values[key] = future
+            while len(self.values) > KEPT_VALUES:
+                del self.values[next(iter(self.values))]
+            return future, fresh
+
+
+def _fill(future: Future[object], make: Callable[[], object]) -> None:
+    try:
+        future.set_result(make())
+    except BaseException as error:  # noqa: BLE001  whoever asks for the value is told
+        future.set_exception(error)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRun:
+    """Rankings held in memory, for files that cannot be searched by line, such as with blanks in identifiers."""
+
+    run: Run
+
+    def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
+        """Return (document, score) of a query's documents, at most k."""
+        return tuple((self.run.get(query) or {}).items())[:k]
+
+    def top(self, k: int) -> Run:
+        """Return the first k documents of every ranking."""
+        return self.run.top(k)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The cells of a results folder at one moment, and values computed from them."""
+
+    cells: tuple[ResultCell, ...]
+    """A cell for each dataset and system, of the largest depth and the current judgments."""
+    remarks: tuple[str, ...]
+    """Sentences on cells that are left out."""
+    kept: Kept
+    """The cache; its keys contain the hashes in file names, so entries stay valid if the folder changes."""
+
+    @staticmethod
+    def read(root: Path, kept: Kept) -> Results:
+        """Read the records of a folder. Raises FormatError for a folder without results."""
+        current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
+        cells, depths = largest_k(current)
+        return Results(tuple(cells), (*outdated, *depths), kept)
+
+    @cached_property
+    def numbers(self) -> SystemNumbers:
+        """Colour numbers and short names of the systems."""
+        names = list(dict.fromkeys(cell.label for cell in self.cells))
+        first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
+        return system_numbers(names, first, system_titles(self.cells))
+
+    @cached_property
+    def collections(self) -> dict[str, tuple[ResultCell, ...]]:
+        """The cells of each dataset, in the order of the experiment."""
+        names = dict.fromkeys(cell.dataset for cell in self.cells)
+        return {name: tuple(cell for cell in self.cells if cell.dataset == name) for name in names}
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """Names of all measures, in the order of the experiment."""
+        return tuple(dict.fromkeys(row.measure for cell in self.cells for row in cell.rows))
+
+    def of(self, collection: str) -> tuple[ResultCell, ...]:
+        """Return the cells of a dataset; raises UnknownName."""
+        if collection not in self.collections:
+            raise UnknownName("collection of these results", collection, self.collections)
+        return self.collections[collection]
+
+    def scores(self, cell: ResultCell) -> Scores:
+        """Return the values of each query; raises StoreError for a damaged file."""
+        return self.kept.get(("scores", scored_by(cell)), cell.values)
+
+    def rankings(self, folder: Path) -> RankingFile | WholeRun:
+        """Return the rankings in the folder of a cell, or of a stage of its system.
+
+        Raises StoreError for a file that has changed.
+        """
+        return self.kept.get(("rankings", folder), lambda: _rankings(folder))
+
+    def dataset(self, collection: str) -> Dataset | None:
+        """Return texts and judgments of a dataset; None if they are not on this machine, or not as they were
+        measured.
+        """
+        cell = self.of(collection)[0]
+        key = recorded_place(cell), cell.split, cell.judgments
+        return self.kept.get(("dataset", key), lambda: cell_collection(cell))
+
+    def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
+        """Return the comparison of a dataset's systems, (None,) if there is none; None while it is computed."""
+        cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
+        key = measure, tuple(map(scored_by, cells))
+        return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
+
+    def searcher(self, cell: ResultCell) -> Searcher:
+        """Return the system of a cell, ready to search.
+
+        Raises StoreError if its collection or an index is not on this machine, and the WeirErrors of its
+        parts.
+        """
+        return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
+
+    def _opened(self, cell: ResultCell) -> Searcher:
+        dataset = self.dataset(cell.dataset)
+        if dataset is None:
+            raise StoreError(f"the documents of {cell.dataset} are not here as they were measured")
+        system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
+        searcher = BuiltIndexes(cell.folder.parent, self.kept).index(system, dataset.corpus)
+        if searcher.costs().repeatable:  # what is loaded once is loaded now
+            rankings(searcher, dataset.queries.take(np.arange(1)), 1, system, context=Context(reuse=False))
+        return searcher
+
+
+def scored_by(cell: ResultCell) -> tuple[Path, ...]:
+    """Return the paths of a cell's scores, whose names contain the keys of everything that decides the scores."""
+    return tuple(path for path, _ in cell.scored)
+
+
+def _rankings(folder: Path) -> RankingFile | WholeRun:
+    path, record = rankings_file(folder), record_of(folder)
+    size = path.stat().st_size if path.exists() else None
+    if record is None or path.name not in record.files or record.files[path.name].bytes != size:
+        raise StoreError(f"{path}: not as it was written; the same weir run makes it again")
+    return RankingFile.open(path) if path.suffix == ".trec" else WholeRun(read_run(path))
+
+
+def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
+    """Return the comparison of all pairs of systems, or of each with the first if systems are too many."""
+    baseline = None if comparison_cost(cells, [measure]) <= MOST_COMPARED else cells[0].label
+    try:
+        return compare_cells(cells, [measure], baseline)[0]
+    except WeirError:  # of one system, or of one query
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltIndexes:
+    """A shelf of the indexes in a collection's results; it builds none."""
+
+    root: Path
+    """The folder <results>/<collection>."""
+    kept: Kept
+
+    def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
+        """Return the system's index, opened; raises StoreError if it is not there."""
+        if isinstance(part, Composite):
+            return indexed(part, corpus, Context(shelf=self))
+        stage = index_stage(part, corpus)
+        found = stage.found(self.root / INDEXES)
+        if found is None:
+            raise StoreError(f"{self.root} holds no index of {part}")
+        return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
+
+    def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
+        """Return the same as `index`: new queries have no stored rankings."""
+        return self.index(part, corpus, context)
+
+
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """An open results folder, read again when its files change; nothing is written to it."""
+
+    root: Path
+    kept: Kept = field(default_factory=Kept)
+    _last: dict[str, tuple[float, object, Results]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def results(self) -> Results:
+        """Return the current results; raises FormatError for a folder without any."""
+        with self._lock:
+            looked, stamp, last = self._last.get("", (0.0, None, None))
+            now = time.monotonic()
+            if last is None or now - looked > STAMP_SECONDS:
+                found = _stamp(self.root)
+                if last is None or found != stamp:
+                    last = Results.read(self.root, self.kept)
+                self._last[""] = now, found, last
+            return last
+
+
+def _stamp(root: Path) -> object:
+    """Return a value that changes whenever a cell or the order of a results folder changes."""
+    paths = [root / ORDER, *root.glob(f"*/*/{SCORES}")]
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in paths if path.exists()}

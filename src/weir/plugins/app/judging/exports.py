@@ -1,0 +1,159 @@
+"""Judgments of people as files: judgments in any format, the filled sheet, every label with its origin, examples."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+from weir.core.tables import csv_cell
+from weir.errors import BadValue
+from weir.files.atomic import temporary_folder
+from weir.files.column_names import SHEET_HEAD
+from weir.files.journal_labels import settled_judgments
+from weir.files.text_files import read_toml
+from weir.files.write import write_qrels
+from weir.plugins.app.judging.journal import GRADED, Event, Standing
+from weir.plugins.app.judging.room import Room
+from weir.plugins.app.judging.tasks import grades_by_pair
+from weir.plugins.labels.pools import SHEET, open_sheet
+from weir.plugins.llm.panel import FOLDER as PROMPTS
+from weir.plugins.llm.panel import judge_prompt
+from weir.plugins.llm.prompts import fenced
+
+JUDGMENTS = ("judgments.trec", "judgments.tsv", "judgments.csv", "judgments.jsonl", "judgments.parquet")
+"""Files with one judgment for each pair, in formats that their names give; the second is BEIR's."""
+FILES = (*JUDGMENTS, SHEET, "labels.json", "examples.toml")
+"""All files that can be exported."""
+PROMPT = "umbrela"
+"""The prompt to which examples are added."""
+EXAMPLES, EXAMPLE_WORDS = 2, 150
+"""Most examples of each grade in a prompt, and most words of their documents."""
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def exported(room: Room, name: str) -> bytes:
+    """Return one of FILES; raises FormatError without judgments, BadValue without explained grades for examples."""
+    if name == "labels.json":
+        return json.dumps(label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
+    if name == "examples.toml":
+        return prompt_with_examples(room).encode()
+    judgments, _ = settled_judgments(room.journal.path)
+    if name == SHEET:
+        return filled_sheet(room, grades_by_pair(judgments)).encode()
+    with temporary_folder("judgments") as folder:
+        write_qrels(judgments, folder / name)
+        return (folder / name).read_bytes()
+
+
+def label_records(room: Room) -> list[dict[str, object]]:
+    """Return every label in force, of each judge, with origin, reason, note and time."""
+    with room.journal.reading() as standing:
+        return [_record(event, standing) for event in standing.current()]
+
+
+def _record(event: Event, standing: Standing) -> dict[str, object]:
+    compared = {"other": event.other, "left": event.left} if event.other else {}
+    return {
+        "query": event.query,
+        "document": event.document,
+        **compared,
+        "judge": event.judge,
+        "task": event.task,
+        "kind": event.kind,
+        "grade": event.grade,
+        "reason": event.text if event.kind == "unable" else "",
+        "note": standing.note(event.item),
+        "suggested": event.suggested,
+        "seconds": event.seconds,
+        "time": datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds"),
+        "content": event.content,
+        "guidelines": event.guidelines,
+    }
+
+
+def filled_sheet(room: Room, grades: dict[tuple[str, str], float]) -> str:
+    """Return the sheet of the pool with these grades added to its column of grades."""
+    lines = ["\t".join(SHEET_HEAD)]
+    for line in open_sheet(room.folder / SHEET):
+        grade = grades.get((line.query, line.doc))
+        given = line.grade if grade is None else f"{grade:g}"
+        cells = (line.query, line.doc, given, line.query_text, line.title, line.text)
+        lines.append("\t".join(str(csv_cell(cell)) for cell in cells))
+    return "\n".join(lines) + "\n"
+
+
+def prompt_with_examples(room: Room) -> str:
+    """Return PROMPT for `weir judge` with examples that people graded and explained, as a TOML file.
+
+    Has at most EXAMPLES of each grade, the first that were given. Its first lines name the pairs of the
+    examples: a model that has seen them should not be measured by them.
+
+    Raises BadValue without an explained grade, and for grades that the prompt does not know.
+    """
+    scale = judge_prompt(PROMPT).scale
+    with room.journal.reading() as standing:
+        explained = [
+            (event, note)
+            for event in standing.current()
+            if event.kind in GRADED
+            and event.task in ("judge", "decide")
+            and (event.query, event.document) in room.tasks.by_pair
+            and (note := standing.note(event.item))
+        ]
+    if not explained:
+        raise BadValue("nobody has explained a grade by a note yet (n, then the grade)")
+    odd = sorted({float(event.grade or 0) for event, _ in explained} - set(map(float, scale.grades)))
+    if odd:
+        known = ", ".join(map(str, scale.grades))
+        raise BadValue(
+            f"people explained the grade {odd[0]:g}, and the prompt {PROMPT} knows {known} alone; labels.json has "
+            "every explained grade, for a prompt of your own"
+        )
+    chosen: list[tuple[Event, str]] = []
+    for grade in sorted(scale.grades, reverse=True):
+        pairs = {
+            (event.query, event.document): (event, note) for event, note in explained if event.grade == grade
+        }
+        chosen += list(pairs.values())[:EXAMPLES]
+    shown = []
+    for event, note in chosen:
+        pair = room.tasks.by_pair[event.query, event.document]
+        words = f"{pair.title} {pair.text}".split()
+        passage = " ".join(words[:EXAMPLE_WORDS]) + (" ..." if len(words) > EXAMPLE_WORDS else "")
+        shown.append(
+            f"Query: {_inert(room.tasks.query_text(event.query))}\n<passage>\n{_inert(passage)}\n"
+            f"</passage>\nGrade of a person: {event.grade:g}, since {_inert(note)}"
+        )
+    entries = read_toml(PROMPTS / f"{PROMPT}.toml", "a judge's prompt")
+    block = "People graded so:\n\n" + "\n\n".join(shown) + "\n\nNow the pair to grade.\n"
+    user = str(entries["user"])
+    user = user.replace("{objective}", "{objective}" + block, 1) if "{objective}" in user else block + user
+    named = ", ".join(
+        json.dumps(" ".join((event.query, event.document)), ensure_ascii=False) for event, _ in chosen
+    )
+    head = f"# {PROMPT} with examples that people graded: {named}\n"
+    return head + _toml({**entries, "user": user})
+
+
+def _inert(text: str) -> str:
+    """Return a text that fills no placeholder of a prompt and opens no chat turn."""
+    return _PLACE.sub(r"{ \1 }", fenced(" ".join(text.split())))
+
+
+def _toml(entries: dict[str, object]) -> str:
+    """Return entries of a prompt as TOML: texts, numbers and flags, tables of them, and lists of tables."""
+    plain = [
+        f"{name} = {_value(value)}" for name, value in entries.items() if not isinstance(value, (dict, list))
+    ]
+    for name, value in entries.items():
+        tables = value if isinstance(value, list) else [value] if isinstance(value, dict) else []
+        head = f"[[{name}]]" if isinstance(value, list) else f"[{name}]"
+        for table in tables:
+            plain += ["", head, *(f"{_value(key)} = {_value(one)}" for key, one in table.items())]
+    return "\n".join(plain) + "\n"
+
+
+def _value(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")

@@ -1,0 +1,99 @@
+"""Comparisons of two documents or two whole rankings of a query, side by side."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from weir.core.run import Run
+from weir.errors import BadValue
+from weir.plugins.app.judging.assignment import CLAIM_SECONDS, Table, drawn
+from weir.plugins.app.judging.journal import Item, Task
+from weir.plugins.app.judging.tasks import Tasks
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two documents, or two systems' rankings, to compare for a query."""
+
+    number: int
+    """Index from 0, its name in pages."""
+    task: Task
+    """"documents" or "rankings"."""
+    query: str
+    first: str
+    """A document or a system; the first by name."""
+    second: str
+    documents: tuple[tuple[str, ...], tuple[str, ...]]
+    """Identifiers of the documents shown for each."""
+
+    def item(self, judge: str) -> Item:
+        """Return the journal's item for a judge's answer."""
+        return judge, self.task, self.query, self.first, self.second
+
+    def left(self, seed: int, judge: str) -> str:
+        """Return the one that a judge sees on the left, drawn at random."""
+        return self.first if drawn(seed, "side", *self.item(judge)) < 0.5 else self.second
+
+
+def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
+    """Return `each` pairs of documents of every query, drawn from its pool; raises BadValue for none."""
+    found: list[Comparison] = []
+    for query, pairs in tasks.of_query.items():
+        names = sorted(one.document for one in pairs)
+        possible = list(combinations(names, 2))
+        chosen = random.Random(f"{seed} {query}").sample(possible, min(each, len(possible)))
+        for first, second in chosen:
+            found.append(Comparison(len(found), "documents", query, first, second, ((first,), (second,))))
+    if not found:
+        raise BadValue(f"{tasks.name}: no query has two documents to compare, or none were asked for")
+    return found
+
+
+def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
+    """Return the queries for which two systems return different first k documents, in drawn order.
+
+    Raises BadValue if there is none.
+    """
+    (name, run), (other, beside) = sorted((first, second), key=lambda one: one[0])
+    rankings = [
+        {query: tuple(list(found)[:k]) for query, found in one.top(k).to_dict().items()}
+        for one in (run, beside)
+    ]
+    differ = [
+        query
+        for query in sorted(rankings[0].keys() & rankings[1].keys())
+        if rankings[0][query] != rankings[1][query]
+    ]
+    if not differ:
+        raise BadValue(
+            f"{name} and {other} return the same first {k} documents for each query that both answer"
+        )
+    random.Random(seed).shuffle(differ)
+    return [
+        Comparison(n, "rankings", query, name, other, (rankings[0][query], rankings[1][query]))
+        for n, query in enumerate(differ)
+    ]
+
+
+def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
+    """Return a judge's next comparison: one in front, else one that lacks judges, at last a deferred one;
+    None without.
+    """
+    done: dict[tuple[Task, str, str, str], set[str]] = {}
+    for item, since in table.claims.items():
+        if table.now - since < CLAIM_SECONDS and item[0] != judge:
+            done.setdefault(item[1:], set()).add(item[0])
+    for event in table.standing.current():
+        if event.task in ("documents", "rankings") and event.kind != "unable":
+            done.setdefault(event.item[1:], set()).add(event.judge)
+    put_off = None
+    for one in comparisons:
+        label = table.standing.label(one.item(judge))
+        if label is None and len(done.get(one.item(judge)[1:], ())) < table.plan.each:
+            return one
+        if label is not None and label.kind == "later":
+            put_off = put_off or one
+    return put_off

@@ -1,0 +1,425 @@
+"""A pool open for judging: its tasks, its journal, and all actions of people."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from weir.core.qrels import Qrels
+from weir.core.subject import Subject
+from weir.errors import BadValue, UnknownName
+from weir.files.journal_labels import settled_judgments
+from weir.measures.measure import direction, parse_measure
+from weir.plugins.app.judging.assignment import (
+    CLAIM_SECONDS,
+    Plan,
+    Table,
+    Turn,
+    next_decision,
+    next_turn,
+    turns_of_query,
+)
+from weir.plugins.app.judging.journal import GRADED, Event, Item, Journal, Kind, Standing
+from weir.plugins.app.judging.preferences import Comparison, next_comparison
+from weir.plugins.app.judging.tasks import JudgingPair, Tasks, tasks_of_pool
+from weir.plugins.labels.pools import (
+    SHEET,
+    Relabelled,
+    about_sheet,
+    judged_anew,
+    relabelled,
+    subject_of_pool,
+    turned,
+)
+from weir.plugins.questions.decision import Decision, decision_of
+from weir.stats.order_agreement import OrderAgreement, order_agreement
+
+JOURNAL = "judgments.sqlite"
+"""The journal's file name in the folder of a pool."""
+MOST_TEXT = 10_000
+"""Most characters of a note or a reason; longer ones are cut."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A judge's answer on a pair or a comparison."""
+
+    kind: Kind
+    grade: float | None = None
+    """Of a comparison 1 for the left one, -1 for the right one, 0 for neither."""
+    text: str = ""
+    seconds: float | None = None
+    """Time as the page measured it."""
+    key: str = ""
+    """See `Event.key`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Scores of systems before and after the judgments of a pool."""
+
+    measure: str
+    rows: tuple[Relabelled, ...]
+    turned: tuple[tuple[str, str], ...]
+    """Pairs of systems (better before, worse before) that changed places."""
+    verdicts: OrderAgreement | None
+    """Agreement of significant differences between systems before and after; None for fewer than two systems
+    or queries.
+    """
+    judged: int
+    """Number of pairs that count."""
+    queries: int
+    """Queries of the means."""
+    first: bool
+    """True if there were no judgments before."""
+    contested: int
+    """Of these, pairs on which judges differ and nobody has decided."""
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """Labels that were taken back together."""
+
+    events: tuple[Event, ...]
+    """The events that took them back, in order."""
+
+    @property
+    def number(self) -> int:
+        """Number of the first event, its name in pages."""
+        return self.events[0].number
+
+
+@dataclass(eq=False)
+class Room:
+    """A pool that is open for judging."""
+
+    name: str
+    """Its name in URLs."""
+    folder: Path
+    tasks: Tasks
+    journal: Journal
+    _subject: Subject | None = None
+    _decided: tuple[int, int, Decision | None] | None = None
+    """Queries judged and events at the last decision, and the decision."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def open(
+        folder: Path,
+        collection: Subject | None = None,
+        suggestions: Qrels | None = None,
+    ) -> Room:
+        """Open a folder of `weir labels pool`, and its journal, which is created the first time.
+
+        Raises as `tasks_of_pool` and `Journal.open`.
+        """
+        tasks = tasks_of_pool(folder, collection, suggestions)
+        return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL))
+
+    def plan(self) -> Plan:
+        """Return the current plan."""
+        scale = {"grades": self.tasks.grades} if self.tasks.grades else {}
+        return Plan.of({**scale, **self.journal.settings()})
+
+    def set_plan(self, plan: Plan) -> None:
+        """Store another plan; raises BadValue for grades that lack one already given."""
+        with self.journal.writing() as standing:
+            given = {float(event.grade or 0) for event in standing.current() if event.kind in GRADED}
+            lost = sorted(given - set(map(float, plan.grades)))
+            if lost:
+                raise BadValue(f"the grade {lost[0]:g} was given already, and stays on the scale")
+            self.journal.declare(plan.settings())
+
+    @contextmanager
+    def table(self, write: bool = False) -> Iterator[Table]:
+        """Yield the current answers and claims; nothing changes within the block."""
+        with self.journal.writing() if write else self.journal.reading() as standing:
+            yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
+
+    def snapshot(self) -> Table:
+        """Return the current answers and claims as a copy, for long computations without a lock."""
+        standing = Standing()
+        for event in self.journal.events():
+            standing.apply(event)
+        return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
+
+    def decision(self, table: Table, fresh: bool = True) -> Decision | None:
+        """Return which system is best by the judged queries; None before any is judged, for a single system
+        and for a pool that does not name its results.
+
+        fresh: False returns an earlier decision on as many queries, whose grades may have changed since.
+        """
+        about = about_sheet(self.folder / SHEET)
+        if not about.get("targets") or len(self.tasks.systems) < 2:
+            return None
+        left = {query for query in self.tasks.of_query if not table.is_full(query)}
+        judged, last = len(self.tasks.of_query) - len(left), table.standing.last
+        if self._decided is None or self._decided[0] != judged or (fresh and self._decided[1] != last):
+            graded = any(event.kind in GRADED for event in table.standing.current())
+            labels = settled_judgments(self.journal.path)[0] if graded else None
+            measure = parse_measure(f"nDCG@{about.get('k') or 10}")
+            self._decided = judged, last, decision_of(self.subject(), labels, left, measure)
+        return self._decided[2]
+
+    # What judges do.
+
+    def turn(self, judge: str, deciding: bool = False) -> Turn | None:
+        """Return the current pair of a judge, claimed for the judge; None if nothing is left."""
+        with self.table() as table:
+            turn = next_decision(table, judge) if deciding else next_turn(table, judge)
+            if turn is None or _looked_at(table, turn.item(judge)):
+                return turn
+        with self.table(write=True) as table:  # somebody else may have come in between
+            turn = next_decision(table, judge) if deciding else next_turn(table, judge)
+            if turn is not None and not _looked_at(table, turn.item(judge)):
+                self.journal.claim([turn.item(judge)])
+            return turn
+
+    def query_turns(self, judge: str, query: str) -> list[Turn]:
+        """Return the pairs of a query that a judge has judged or may judge, claimed for the judge."""
+        with self.table(write=True) as table:
+            turns = turns_of_query(table, judge, query)
+            new = [
+                item
+                for turn in turns
+                if table.standing.label(item := turn.item(judge)) is None and not _looked_at(table, item)
+            ]
+            self.journal.claim(new)
+            return turns
+
+    def pair(self, number: str) -> JudgingPair:
+        """Return the pair of this number; raises UnknownName."""
+        if not number.isdecimal() or int(number) >= len(self.tasks.pairs):
+            raise UnknownName("pair of this pool", number, [])
+        return self.tasks.pairs[int(number)]
+
+    def query_text(self, query: str) -> str:
+        """Return a query's text; its identifier if the text is unknown."""
+        if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
+            return self.tasks.query_text(query)
+        queries = self.subject().queries
+        code = -1 if queries is None else int(queries.ids.codes([query])[0])
+        return query if queries is None or code < 0 else queries.text[code] or query
+
+    def texts(self, query: str, documents: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (title, text) of documents, from the pool or else the collection; "" if unknown."""
+        found = []
+        for name in documents:
+            pair = self.tasks.by_pair.get((query, name))
+            if pair is not None:
+                found.append((pair.title, pair.text))
+                continue
+            corpus = self.subject().corpus
+            code = -1 if corpus is None else int(corpus.ids.codes([name])[0])
+            title = "" if corpus is None or code < 0 or corpus.title is None else corpus.title[code]
+            found.append((title, "" if corpus is None or code < 0 else corpus.text[code]))
+        return found
+
+    def item_of(self, judge: str, pair: JudgingPair, deciding: bool = False) -> Item:
+        """Return the item to which a judge's answer on a pair belongs, by the pair's current task."""
+        if deciding:
+            return Turn(pair, "decide").item(judge)
+        again = Turn(pair, "again").item(judge)
+        return again if again in self.journal.claims() else Turn(pair).item(judge)
+
+    def suggestion(self, turn: Turn, plan: Plan) -> float | None:
+        """Return the grade that a model suggests; None without one, or if it is hidden at random."""
+        shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
+        return self.tasks.suggestions.get(turn.pair.pair) if shown else None
+
+    def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
+        """Store an answer on the disk and return its event.
+
+        Raises BadValue for a grade off the scale and for "cannot tell" without a reason, StoreError if the
+        disk refuses.
+        """
+        with self.table(write=True) as table:
+            item = self.item_of(judge, pair, deciding)
+            turn, since = Turn(pair, item[1]), table.claims.get(item)
+            suggested = self.suggestion(turn, table.plan)
+            grade = suggested if answer.kind == "accepted" else answer.grade
+            _check(replace(answer, grade=grade), tuple(map(float, table.plan.grades)))
+            [stored] = self.journal.append(
+                Event(
+                    judge,
+                    answer.kind,
+                    *pair.pair,
+                    turn.task,
+                    grade,
+                    _kept(answer.text),
+                    _seconds(answer.seconds, since),
+                    pair.content,
+                    self.tasks.version(table.plan.grades),
+                    suggested if answer.kind in ("graded", "accepted") else None,
+                    key=answer.key,
+                )
+            )
+            if answer.kind == "noted" and since is not None:  # it stays in front
+                self.journal.claim([item], since)
+            return stored
+
+    def undo(self, judge: str, key: str = "") -> Event | None:
+        """Undo a judge's last own event, and return that event; None without one. Its pair is in front again."""
+        with self.journal.writing():
+            undone = self.journal.undo(judge, key)
+            if undone is not None and undone.kind != "noted":
+                self.journal.claim([undone.item])
+            return undone
+
+    # Comparisons.
+
+    def comparisons(self) -> list[Comparison]:
+        """Return the comparisons of this pool, as declared."""
+        stored = self.journal.settings().get("comparisons", [])
+        return [
+            Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
+            for one in stored
+        ]
+
+    def compare(self, comparisons: Sequence[Comparison]) -> None:
+        """Add comparisons to the pool."""
+        with self.journal.writing():
+            before = self.comparisons()
+            there = {(one.task, one.query, one.first, one.second) for one in before}
+            new = [one for one in comparisons if (one.task, one.query, one.first, one.second) not in there]
+            numbered = [replace(one, number=n) for n, one in enumerate([*before, *new])]
+            self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
+
+    def comparison(self, judge: str) -> Comparison | None:
+        """Return the current comparison of a judge, claimed for the judge; None if nothing is left."""
+        with self.table(write=True) as table:
+            found = next_comparison(table, self.comparisons(), judge)
+            if found is not None and not _looked_at(table, found.item(judge)):
+                self.journal.claim([found.item(judge)])
+            return found
+
+    def prefer(self, judge: str, number: str, answer: Answer) -> Event:
+        """Store a preference and return its event; the answer's grade is by left and right.
+
+        Raises UnknownName for another number, BadValue for another outcome, StoreError if the disk refuses.
+        """
+        with self.table(write=True) as table:
+            found = self.comparisons()
+            if not number.isdecimal() or int(number) >= len(found):
+                raise UnknownName("comparison of this pool", number, [])
+            one = found[int(number)]
+            _check(answer, (1.0, 0.0, -1.0))
+            left = one.left(table.plan.seed, judge)
+            way = 1 if left == one.first else -1
+            outcome = None if answer.grade is None else way * answer.grade
+            since = table.claims.get(one.item(judge))
+            [stored] = self.journal.append(
+                Event(
+                    judge, answer.kind, one.query, one.first, one.task, outcome, _kept(answer.text),
+                    _seconds(answer.seconds, since), guidelines=self.tasks.version(table.plan.grades),
+                    other=one.second, left=left, key=answer.key,
+                )
+            )  # fmt: skip
+            return stored
+
+    # What supervisors do.
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The results folder, or judgments and rankings, from which the pool was made; () if unknown."""
+        return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
+
+    def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
+        """Take back labels still in force, and return their number; raises StoreError if the disk refuses."""
+        now = time.time()
+        with self.journal.writing() as standing:
+            there = [one for one in labels if standing.label(one.item) == one]
+            self.journal.append(
+                *(
+                    Event(
+                        one.judge, "withdrawn", one.query, one.document, one.task, text=_kept(reason),
+                        other=one.other, author=author or "supervisor", time=now,
+                    )
+                    for one in there
+                )
+            )  # fmt: skip
+            return len(there)
+
+    def taken_back(self) -> list[TakenBack]:
+        """Return the groups of labels that were taken back and not put back, the latest first."""
+        found: dict[tuple[float, str, str], list[Event]] = {}
+        with self.journal.reading() as standing:
+            for event in standing.numbered.values():
+                if event.kind == "withdrawn" and event in standing.labels[event.item]:
+                    found.setdefault((event.time, event.author, event.text), []).append(event)
+        return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
+
+    def put_back(self, number: str, author: str) -> int:
+        """Put back the labels that were taken back together with the event of this number; return the number
+        of labels.
+
+        A label that its judge has given anew keeps the new value. Raises UnknownName for another number,
+        StoreError if the disk refuses.
+        """
+        with self.journal.writing():
+            found = next((one for one in self.taken_back() if str(one.number) == number), None)
+            if found is None:
+                raise UnknownName("labels taken back", number, [str(one.number) for one in self.taken_back()])
+            self.journal.append(
+                *(
+                    Event(
+                        one.judge, "undone", one.query, one.document, one.task, other=one.other,
+                        undoes=one.number, author=author or "supervisor",
+                    )
+                    for one in found.events
+                )
+            )  # fmt: skip
+            return len(found.events)
+
+    def subject(self) -> Subject:
+        """Return the rankings and judgments from which the pool was made; raises BadValue if unknown."""
+        with self._lock:
+            if self._subject is None:
+                self._subject = subject_of_pool(self.folder / SHEET)
+            return self._subject
+
+    def changes(self, measure: str = "nDCG@10") -> Changes:
+        """Return means, holes and verdicts before and after the judgments.
+
+        Raises BadValue if the pool does not name its results, FormatError without judgments.
+        """
+        new, contested = settled_judgments(self.journal.path)
+        [subject] = judged_anew([self.subject()], new)
+        parsed, before = parse_measure(measure), subject.need_qrels()
+        rows, now = relabelled(subject, new, parsed)
+        verdicts = None
+        if len(subject.runs) > 1 and len(before) > 1 and direction(str(parsed)):
+            verdicts = order_agreement(subject.runs, before, now, parsed, ("before", "now"))
+        of = before if len(before) else new
+        counts = len(new.doc), len(of), not len(before), contested
+        return Changes(str(parsed), tuple(rows), tuple(turned(rows)), verdicts, *counts)
+
+
+def _looked_at(table: Table, item: Item) -> bool:
+    return table.now - table.claims.get(item, -math.inf) < CLAIM_SECONDS
+
+
+def _check(answer: Answer, grades: Sequence[float]) -> None:
+    """Raise BadValue for a grade off the scale, and for "cannot tell" without a reason."""
+    if answer.kind in ("graded", "accepted", "preferred") and answer.grade not in grades:
+        shown = "nothing" if answer.grade is None else f"{answer.grade:g}"
+        raise BadValue(f"the grade is {shown}; expected one of {', '.join(f'{grade:g}' for grade in grades)}")
+    if answer.kind == "unable" and not answer.text.strip():
+        raise BadValue("say why you cannot tell: what is missing, or which language it is")
+
+
+def _kept(text: str) -> str:
+    return text.strip()[:MOST_TEXT].encode("utf-8", "replace").decode("utf-8")
+
+
+def _seconds(measured: float | None, since: float | None) -> float | None:
+    """Return the time of an answer: the page's measurement, at most the time since it was shown."""
+    elapsed = None if since is None else max(0.0, time.time() - since)
+    if measured is None or not 0 <= measured < math.inf:
+        return elapsed
+    return measured if elapsed is None else min(measured, elapsed)

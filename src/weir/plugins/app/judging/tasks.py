@@ -1,0 +1,240 @@
+"""The pairs to judge, in order, with their texts and the guidelines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.qrels import Qrels
+from weir.core.strings import Ids
+from weir.core.subject import Subject
+from weir.errors import BadValue, FormatError
+from weir.files.atomic import write_text
+from weir.plugins.app.judging.journal import Event, Pair
+from weir.plugins.labels.pools import (
+    POOL_SEED,
+    SHEET,
+    JudgingPool,
+    about_sheet,
+    open_sheet,
+    sheet_lines,
+    sheet_text,
+    write_pool,
+)
+
+GUIDELINES = "guidelines.md"
+"""The guidelines' file name in the folder of a pool; without it the file beside this module is used."""
+MEANINGS = {
+    2: ("does not answer, though it may have the same words or subject", "answers, at least in part"),
+    3: (
+        "does not help, though it may have the same words or subject",
+        "touches what is wanted, or answers in part; the person must search on",
+        "answers; the person can stop here",
+    ),
+    4: (
+        "does not help, though it may have the same words or subject",
+        "touches what is wanted, but the person must search on",
+        "answers in part, or the answer must be looked for",
+        "answers; the person can stop here",
+    ),
+}
+"""Meanings of grades in the guidelines beside this module, from the lowest on, by the number of grades."""
+
+
+def content_hash(title: str, text: str) -> str:
+    """Return a hash of a document's text, 16 letters, the same from a sheet and from the collection."""
+    return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class JudgingPair:
+    """A query and a document to judge."""
+
+    number: int
+    """Index in the pool from 0, its name in pages."""
+    query: str
+    document: str
+    title: str
+    text: str
+    content: str
+    """See `content_hash`."""
+
+    @property
+    def pair(self) -> Pair:
+        """Identifiers of query and document."""
+        return self.query, self.document
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """All pairs to judge, in order."""
+
+    name: str
+    """Name of the collection."""
+    queries: Mapping[str, str]
+    """Text of each query, "" if unknown."""
+    pairs: tuple[JudgingPair, ...]
+    guidelines: str = ""
+    """Markdown; `{grades}` is replaced by the meanings of the grades."""
+    suggestions: Mapping[Pair, float] = field(default_factory=dict)
+    """Grades of a model that are suggested to people; empty for none."""
+    systems: tuple[str, ...] = ()
+    """Names of the systems whose documents these are; judges do not see them."""
+    graded: int = 0
+    """Number of pairs of the sheet that are left out since they had a grade."""
+    grades: tuple[int, ...] = ()
+    """The scale of the earlier judgments; () without any, or for fractional grades."""
+    golden: str = ""
+    """Name of the collection file beside the pool that these queries and judgments make; "" for none."""
+
+    @cached_property
+    def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
+        """The pairs of each query, in order, queries by their first pair."""
+        found: dict[str, list[JudgingPair]] = {}
+        for pair in self.pairs:
+            found.setdefault(pair.query, []).append(pair)
+        return {query: tuple(pairs) for query, pairs in found.items()}
+
+    @cached_property
+    def by_pair(self) -> dict[Pair, JudgingPair]:
+        """{(query, document): pair}."""
+        return {one.pair: one for one in self.pairs}
+
+    def query_text(self, query: str) -> str:
+        """Return a query's text; its identifier if the text is unknown."""
+        return self.queries.get(query) or query
+
+    def has_changed(self, label: Event) -> bool:
+        """Return True if the document of a label has another text than when it was shown."""
+        pair = self.by_pair.get((label.query, label.document))
+        return bool(label.content) and pair is not None and pair.content != label.content
+
+    def guidelines_for(self, grades: Sequence[int]) -> str:
+        """Return the guidelines for these grades, as Markdown."""
+        said = MEANINGS.get(len(grades), ())
+        ordered = sorted(grades)
+        lines = [f"- **{grade}**: {text}" for grade, text in zip(ordered, said, strict=True)] if said else [
+            f"- **{ordered[0]}**: does not help", f"- **{ordered[-1]}**: answers; the more, the higher between"
+        ]  # fmt: skip
+        return self.guidelines.replace("{grades}", "\n".join(lines))
+
+    def version(self, grades: Sequence[int]) -> str:
+        """Return a hash of the guidelines for these grades; "" without guidelines."""
+        return _digest(f"\n{self.guidelines_for(grades)}") if self.guidelines else ""
+
+
+def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: Qrels | None = None) -> Tasks:
+    """Return the pairs of a folder or sheet of `weir labels pool` that have no grade on the sheet.
+
+    Raises FormatError for a malformed sheet, BadValue without pairs.
+
+    collection: has the texts, with their line breaks; None takes the texts on the sheet.
+    suggestions: a model's labels to suggest.
+    """
+    sheet = folder / SHEET if folder.is_dir() else folder
+    lines = list(open_sheet(sheet))
+    open_lines = [line for line in lines if not line.grade]
+    queries: dict[str, str] = {}
+    for line in open_lines:
+        queries.setdefault(line.query, line.query_text)
+    named = [(line.query, line.doc, line.title, line.text) for line in open_lines]
+    if not named:
+        raise BadValue(f"{sheet}: none of its {len(lines):,} pairs is without a grade")
+    if collection is not None:
+        queries, named = _with_texts(collection, queries, named)
+    # Numbers follow the sheet, at whose end pairs are added, so that a pair keeps its number.
+    pairs = tuple(
+        JudgingPair(number, query, document, title, text, content_hash(title, text))
+        for number, (query, document, title, text) in enumerate(named)
+    )
+    if len({one.pair for one in pairs}) < len(pairs):
+        raise BadValue(f"{sheet} has a pair of query and document twice; leave one of its lines")
+    guidelines = sheet.with_name(GUIDELINES)
+    about = about_sheet(sheet)
+    grades = about.get("grades")
+    return Tasks(
+        str(about.get("subject", sheet.parent.name)),
+        queries,
+        pairs,
+        _read(guidelines if guidelines.is_file() else Path(__file__).with_name(GUIDELINES)),
+        {} if suggestions is None else grades_by_pair(suggestions),
+        tuple(map(str, about.get("names", ()))),
+        len(lines) - len(pairs),
+        tuple(grades) if isinstance(grades, list) and all(type(one) is int for one in grades) else (),
+        str(about.get("golden", "")),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "Markdown in UTF-8") from None
+
+
+def _with_texts(
+    collection: Subject, queries: Mapping[str, str], named: Sequence[tuple[str, str, str, str]]
+) -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
+    """Return texts of queries and pairs from a collection; a text that it lacks stays."""
+    corpus, asked = collection.need_corpus(), collection.need_queries()
+    at = asked.ids.codes(list(queries))
+    texts = {
+        name: asked.text[int(code)] if code >= 0 else text
+        for (name, text), code in zip(queries.items(), at, strict=True)
+    }
+    codes = corpus.ids.codes([document for _, document, _, _ in named])
+    found = []
+    for (query, document, *on_sheet), code in zip(named, codes, strict=True):
+        title, text = on_sheet
+        if code >= 0:
+            title, text = "" if corpus.title is None else corpus.title[int(code)], corpus.text[int(code)]
+        found.append((query, document, title, text))
+    return texts, found
+
+
+def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
+    """Return {(query, document): grade} of judgments."""
+    columns = qrels.columns()
+    return {
+        (query, doc): float(grade)
+        for query, doc, grade in zip(columns["query"], columns["doc"], columns["grade"], strict=True)
+    }
+
+
+def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
+    """Write chosen pairs as a pool, documents of a query in drawn order, or add those that a pool lacks to its sheet.
+
+    origin: further entries of the pool's description, such as `targets` and `collections` of the results.
+
+    Raises BadValue without pairs, and as `sheet_lines`; StoreError if the disk refuses.
+    """
+    sheet = folder / SHEET
+    if not sheet.exists():
+        write_pool(_drawn(subject, pairs), subject, folder, origin=origin)
+        return
+    there = {(line.query, line.doc) for line in open_sheet(sheet)}
+    if new := [pair for pair in pairs if pair not in there]:
+        lines = "".join(list(sheet_lines(_drawn(subject, new), subject))[1:])
+        write_text(sheet, f"{sheet.read_text(encoding='utf-8').rstrip(chr(10))}\n{lines}")
+
+
+def _drawn(subject: Subject, pairs: Sequence[Pair]) -> JudgingPool:
+    chosen = list(dict.fromkeys(pairs))
+    if not chosen:
+        raise BadValue("no pair was chosen; choose some that are to be judged")
+    queries = Ids.of(dict.fromkeys(query for query, _ in chosen))
+    docs = Ids.of(dict.fromkeys(document for _, document in chosen))
+    query = queries.codes([query for query, _ in chosen])
+    doc = docs.codes([document for _, document in chosen])
+    drawn = np.random.default_rng(POOL_SEED).permutation(len(chosen))
+    rows = drawn[np.argsort(query[drawn], kind="stable")]
+    return JudgingPool(queries, docs, query[rows], doc[rows], np.zeros(len(rows)), 0, len(subject.runs))

@@ -1,0 +1,79 @@
+"""Texts with the query's words marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from weir.core.tables import excerpt
+from weir.errors import WeirError
+from weir.experiment.results import ResultCell
+from weir.systems.lexical.analyzer import Analyzer, analyzers
+
+USUAL = "lucene-english"
+BEFORE_CHARACTERS = 60
+"""Characters before the first marked word at which an excerpt begins."""
+WORD = re.compile(r"\w+")
+
+Marked: TypeAlias = tuple[tuple[str, bool], ...]
+"""(part of a text, True for a word of the query)."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The terms of a query, and an analyzer that turns texts into terms."""
+
+    analyzer: Analyzer
+    terms: frozenset[str]
+    known: dict[str, bool] = field(default_factory=dict)
+    """Words seen so far, True for words of the query."""
+
+    @staticmethod
+    def of(query: str, cells: Sequence[ResultCell]) -> Words:
+        """Return the terms of a query by the analyzer of the first system that has one."""
+        declared = (cell.ranked.declared.get("system") for cell in cells)
+        named = [
+            one["analyzer"]
+            for one in declared
+            if isinstance(one, dict) and isinstance(one.get("analyzer"), str)
+        ]
+        try:
+            analyzer = analyzers.get(named[0] if named else USUAL)
+        except WeirError:  # one of somebody's own, which is not registered here
+            analyzer = analyzers.get(USUAL)
+        return Words(analyzer, frozenset(analyzer.tokens(query)))
+
+    def marked(self, text: str) -> Marked:
+        """Return the text in marked parts."""
+        parts, at = list[tuple[str, bool]](), 0
+        for a, b in self._spans(text):
+            parts += [(text[at:a], False), (text[a:b], True)]
+            at = b
+        return tuple(part for part in [*parts, (text[at:], False)] if part[0])
+
+    def excerpt(self, text: str, most: int) -> Marked:
+        """Return at most `most` characters, marked: around the first marked word, or the beginning if none is
+        marked.
+        """
+        line = " ".join(text.split())
+        begin = self.marked(excerpt(line, most))
+        if len(line) <= most or len(begin) > 1 or begin[0][1]:
+            return begin
+        first = next((a for a, _ in self._spans(line)), None)
+        if first is None:
+            return begin
+        start = line.find(" ", first - BEFORE_CHARACTERS, first) + 1 or first
+        return (("… ", False), *self.marked(excerpt(line[start:], most)))
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return (start, end) of each word of the query in a text."""
+        if self.analyzer.cut is not None:  # words without blanks between them
+            anyone = "|".join(map(re.escape, sorted(self.terms, key=len, reverse=True)))
+            return [found.span() for found in re.finditer(anyone, text, re.IGNORECASE)] if anyone else []
+        spans = [found.span() for found in WORD.finditer(text)]
+        words = list({text[a:b] for a, b in spans} - self.known.keys())
+        terms = zip(words, self.analyzer.normalise(words), strict=True)
+        self.known.update((word, term in self.terms) for word, term in terms)
+        return [(a, b) for a, b in spans if self.known[text[a:b]]]

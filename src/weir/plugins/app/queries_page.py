@@ -1,0 +1,422 @@
+"""The queries of a collection, with two systems compared: sorted, filtered, loaded in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from weir.audit.bias import feature_groups
+from weir.audit.rankings import OFF_TOPIC_RANKS, off_topic_results
+from weir.core.judged import Judged
+from weir.core.scores import Scores
+from weir.core.strings import Float64, Ids
+from weir.core.subject import Subject
+from weir.core.tables import excerpt
+from weir.datasets.load import Dataset
+from weir.errors import UnknownName, WeirError
+from weir.experiment.results import ResultCell
+from weir.measures import parse_measure
+from weir.measures.measure import direction
+from weir.plugins.app.choices import System, cells_of, measure_of, systems_text
+from weir.plugins.app.folder import Results, scored_by
+from weir.plugins.app.server import Page, Visit
+from weir.stats.compare import Comparison, Pair
+from weir.stats.query_differences import WORDS, query_differences
+
+PART_ROWS = 100
+"""Rows of a part of the list."""
+TEXT_CHARACTERS = 160
+SORTS = {
+    "difference": "largest difference",
+    "loss": "largest loss",
+    "gain": "largest gain",
+    "hardest": "lowest values",
+    "judged": "fewest judged",
+    "file": "order of the file",
+}
+TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
+
+
+@dataclass(frozen=True)
+class QueryRow:
+    """A query in a list."""
+
+    query: str
+    text: str
+    values: tuple[float, ...]
+    """Values of the compared systems; NaN for none."""
+    difference: float
+    """Second minus first; NaN without two values."""
+    outcome: str
+    """Of the second system: won, lost or tied, or as in `WORDS` for a measure without direction; "" without
+    two values.
+    """
+    judged: float
+    """Smallest share of judged documents among the first ten; NaN if unknown or not yet computed."""
+    howlers: tuple[tuple[str, str], ...]
+    """(short name of a system, document) among its first three, neither relevant nor with a word of the query."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter of queries, with the number of queries that pass."""
+
+    name: str
+    """The value of the parameter `show`."""
+    title: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Queries:
+    """A part of the list of a collection's queries."""
+
+    collection: str
+    measure: str
+    measures: tuple[str, ...]
+    systems: tuple[System, ...]
+    """All systems of the collection."""
+    compared: tuple[System, ...]
+    """The two compared systems, or the only one."""
+    means: tuple[float, ...]
+    compares: Pair | None
+    """The second system against the first; None for one system, and while they are being compared."""
+    comparing: bool
+    sentences: tuple[str, ...]
+    """Sentences on the comparison."""
+    sort: str
+    show: str
+    find: str
+    filters: tuple[Filter, ...]
+    slices: tuple[Filter, ...]
+    """Groups of queries, as the audit makes them."""
+    looking: bool
+    """True while judged shares, howlers and slices are being computed."""
+    largest: float
+    """Largest absolute difference of a query."""
+    total: int
+    """Number of queries that pass the filters."""
+    start: int
+    """Place of the first row, from 0."""
+    rows: tuple[QueryRow, ...]
+    parameters: tuple[tuple[str, str | list[str]], ...]
+    """Parameters of the URL; a link with another choice changes one of them."""
+
+    @property
+    def again(self) -> dict[str, object]:
+        """The parameters of this list, without its start."""
+        return dict(self.parameters)
+
+    @property
+    def next_start(self) -> int | None:
+        """The start of the next part; None at the end."""
+        end = self.start + len(self.rows)
+        return end if end < self.total else None
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The queries of a collection with their values, in the order of the file of scores."""
+
+    cells: tuple[ResultCell, ...]
+    queries: Ids
+    texts: tuple[str, ...]
+    values: Float64
+    """float64[systems, queries]."""
+    difference: Float64
+    outcome: tuple[str, ...]
+    words: tuple[str, ...]
+    """Names of the outcomes; () for one system."""
+    way: int
+    """1 if higher values are better, or if the measure has no direction, -1 if lower ones are."""
+    sentences: tuple[str, ...]
+    means: tuple[float, ...]
+
+    @staticmethod
+    def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
+        """Return the values of one or two cells; raises StoreError for damaged files."""
+        dataset = results.dataset(cells[0].dataset)
+        if not measure:
+            queries = Ids.of([]) if dataset is None else dataset.queries.ids
+            values = np.full((len(cells), len(queries)), np.nan)
+        else:
+            scores = [results.scores(cell) for cell in cells]
+            queries = scores[0].queries
+            values = np.full((len(cells), len(queries)), np.nan)
+            for row, one in zip(values, scores, strict=True):
+                if measure in one.measures:
+                    at = one.queries.codes(queries.strings)
+                    row[:] = np.where(at >= 0, one.of(measure)[at], np.nan)
+        difference = np.full(len(queries), np.nan)
+        way = (direction(measure) or 1) if measure else 1
+        outcome, sentences, words = [""] * len(queries), list[str](), tuple[str, ...]()
+        if measure and len(cells) > 1:
+            difference = values[1] - values[0]
+            names = results.numbers.label(cells[0].label), results.numbers.label(cells[1].label)
+            scores = [_of_measure(one, measure) if measure in one.measures else one for one in scores]
+            words = WORDS[bool(direction(measure))][3:6]
+            try:
+                moves = query_differences(measure, names, scores[0], scores[1])
+                of_query = {one.query: one.outcome for one in moves.queries}
+                outcome = [of_query.get(query, "") for query in queries]
+                sentences = [str(note) for note in moves.notes]
+            except WeirError as error:  # no query has two values
+                sentences = [str(error)]
+        means = tuple(mean if (mean := cell.mean(measure)) is not None else np.nan for cell in cells)
+        texts = _texts(dataset, queries)
+        return Compared(
+            tuple(cells),
+            queries,
+            texts,
+            values,
+            difference,
+            tuple(outcome),
+            words,
+            way,
+            tuple(sentences),
+            means,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """Facts on each query from rankings and texts, in the order of `Compared`."""
+
+    judged: Float64
+    howlers: Mapping[int, tuple[tuple[str, str], ...]]
+    """As `QueryRow.howlers`, by number of the query."""
+    slices: Mapping[str, NDArray[np.int64]]
+    """Numbers of the queries in each slice."""
+
+    @staticmethod
+    def of(results: Results, compared: Compared) -> Looked:
+        """Read the first documents of all rankings; facts that need absent texts or judgments are left out."""
+        queries, cells = compared.queries, compared.cells
+        judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
+        dataset = results.dataset(cells[0].dataset)
+        if dataset is None:
+            return Looked(judged, {}, {})
+        documents = dataset.layout.documents is not None
+        subject = Subject(
+            dataset.name,
+            dataset.corpus if documents else None,
+            dataset.all_queries if dataset.layout.queries is not None else None,
+            dataset.qrels,
+        )
+        for cell in cells:
+            top = results.rankings(cell.folder).top(10)
+            shares = parse_measure("Judged@10").per_query(Judged.of(top, dataset.qrels))
+            at = dataset.qrels.queries.codes(queries.strings)
+            judged = np.fmin(judged, np.where(at >= 0, shares[at], np.nan) if len(shares) else judged)
+            if subject.corpus is not None and subject.queries is not None:
+                name = results.numbers.label(cell.label)
+                found = off_topic_results(subject, top, OFF_TOPIC_RANKS)
+                numbers = queries.codes([query for query, _ in found]).tolist()
+                for number, (_, document) in zip(numbers, found, strict=True):
+                    howlers.setdefault(number, []).append((name, document))
+        slices = dict[str, NDArray[np.int64]]()
+        if subject.queries is not None:
+            for groups in feature_groups(subject):
+                slices |= {f"{groups.name}: {label}": rows for label, rows in groups.rows(queries).items()}
+        return Looked(judged, {n: tuple(of) for n, of in howlers.items()}, slices)
+
+
+def _of_measure(scores: Scores, measure: str) -> Scores:
+    """Return the scores of a single measure, without notes on the others."""
+    row = [scores.measures.index(measure)]
+    others = tuple(f"{one}: " for one in scores.measures if one != measure)
+    return replace(
+        scores,
+        measures=(measure,),
+        values=scores.values[row],
+        low=None if scores.low is None else scores.low[row],
+        high=None if scores.high is None else scores.high[row],
+        remarks=tuple(note for note in scores.remarks if not note.text.startswith(others)),
+    )
+
+
+def _texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
+    if dataset is None or dataset.layout.queries is None:
+        return ("",) * len(queries)
+    found = dataset.all_queries
+    at = found.ids.codes(queries.strings)
+    texts = found.text.take(np.maximum(at, 0)).tolist()
+    return tuple(excerpt(text, TEXT_CHARACTERS) if n >= 0 else "" for text, n in zip(texts, at, strict=True))
+
+
+def queries(visit: Visit) -> Queries:
+    """Return a part of the list of queries; raises UnknownName for a collection, measure, system or filter."""
+    results = visit.folder.results()
+    listed = Listed.of(visit, results)
+    start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
+    rows = listed.order[start : start + PART_ROWS].tolist()
+    return listed.part(start, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The queries that pass the filters, in their order."""
+
+    results: Results
+    collection: str
+    measure: str
+    compared: Compared
+    looked: Looked | None
+    sort: str
+    show: str
+    find: str
+    counts: tuple[Filter, ...]
+    slices: tuple[Filter, ...]
+    order: NDArray[np.int64]
+    """Numbers of the queries."""
+
+    @staticmethod
+    def of(visit: Visit, results: Results) -> Listed:
+        """Read the filters and the order from a URL; raises UnknownName for unknown names."""
+        collection = visit.names["collection"]
+        cells = results.of(collection)
+        measure = measure_of(visit, tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows)))
+        chosen = cells_of(visit, results, cells, measure)[:2]
+        key = measure, tuple(map(scored_by, chosen))
+        compared = results.kept.get(("compared", key), lambda: Compared.of(results, chosen, measure))
+        looked = results.kept.soon(("looked", key), lambda: Looked.of(results, compared))
+        sort, show, find = visit.one("sort", "difference"), visit.one("show"), visit.one("find")
+        if sort not in SORTS:
+            raise UnknownName("order of queries", sort, SORTS)
+        kinds = _kinds(compared, looked)
+        groups = {} if looked is None else looked.slices
+        if show in kinds:
+            rows = np.flatnonzero(kinds[show])
+        elif show in groups or looked is None:
+            rows = groups.get(show, np.arange(0))
+        else:
+            raise UnknownName("filter of queries", show, [*kinds, *groups])
+        words = find.casefold()
+        if words:
+            names = compared.queries.tolist()
+            hit = [
+                n
+                for n in rows.tolist()
+                if words in names[n].casefold() or words in compared.texts[n].casefold()
+            ]
+            rows = np.array(hit, np.int64)
+        order = rows[np.argsort(_sort_key(compared, looked, sort)[rows], kind="stable")]
+        counts = tuple(Filter(name, TITLES.get(name, name), int(of.sum())) for name, of in kinds.items())
+        slices = tuple(Filter(name, name, len(of)) for name, of in groups.items())
+        return Listed(results, collection, measure, compared, looked, sort, show, find, counts, slices, order)
+
+    @property
+    def parameters(self) -> dict[str, str | list[str]]:
+        """The parameters that differ from their defaults."""
+        labels = [self.results.numbers.label(cell.label) for cell in self.compared.cells]
+        usual = self.sort == "difference"
+        return {
+            "systems": systems_text(labels),
+            "measure": self.measure,
+            "sort": "" if usual else self.sort,
+            "show": self.show,
+            "find": self.find,
+        }
+
+    def part(self, start: int, rows: Sequence[int]) -> Queries:
+        """Return a part of the list with these rows."""
+        results, compared = self.results, self.compared
+        cells, numbers = results.of(self.collection), results.numbers
+        comparison: tuple[Comparison | None] | None = (None,)
+        if len(compared.cells) > 1 and self.measure and direction(self.measure):
+            comparison = results.comparison(self.collection, self.measure)
+        first, second = compared.cells[0].label, compared.cells[-1].label
+        of_all = comparison[0] if comparison is not None else None
+        measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+        return Queries(
+            self.collection,
+            self.measure,
+            measures,
+            tuple(System.of(numbers, cell.label) for cell in cells),
+            tuple(System.of(numbers, cell.label) for cell in compared.cells),
+            compared.means,
+            None if of_all is None else of_all.against(second, first),
+            comparison is None,
+            compared.sentences,
+            self.sort,
+            self.show,
+            self.find,
+            self.counts,
+            self.slices,
+            self.looked is None,
+            float(np.fmax.reduce(np.abs(compared.difference), initial=0.0)),
+            len(self.order),
+            start,
+            tuple(self._row(n) for n in rows),
+            tuple(self.parameters.items()),
+        )
+
+    def _row(self, n: int) -> QueryRow:
+        compared, looked = self.compared, self.looked
+        return QueryRow(
+            compared.queries[n],
+            compared.texts[n],
+            tuple(compared.values[:, n].tolist()),
+            float(compared.difference[n]),
+            compared.outcome[n],
+            float("nan") if looked is None else float(looked.judged[n]),
+            () if looked is None else looked.howlers.get(n, ()),
+        )
+
+
+def _kinds(compared: Compared, looked: Looked | None) -> dict[str, NDArray[np.bool_]]:
+    """Return {filter: bool[queries], True for queries that pass}."""
+    kinds = {"": np.ones(len(compared.queries), np.bool_)}
+    outcome = np.array(compared.outcome)
+    kinds |= {word: outcome == word for word in compared.words}
+    if looked is not None:
+        howlers = np.isin(np.arange(len(outcome)), [*looked.howlers])
+        kinds |= {"howlers": howlers, "unjudged": looked.judged < 1}
+    return kinds
+
+
+def _sort_key(compared: Compared, looked: Looked | None, sort: str) -> Float64:
+    """Return float64[queries] that ascend in this order, NaN last."""
+    gain = compared.difference * compared.way
+    match sort:
+        case "loss":
+            return gain
+        case "gain":
+            return -gain
+        case "hardest":
+            worst: Float64 = np.fmin.reduce(compared.values * compared.way)
+            return worst
+        case "judged" if looked is not None:
+            return looked.judged
+        case "difference":
+            return -np.abs(gain)
+        case _:
+            return np.zeros(len(gain))
+
+
+BAR_PX = 104
+
+
+def bar(difference: float, largest: float, outcome: str) -> Markup:
+    """Return a difference as a bar to the right or left of a line; `largest` fills its half."""
+    middle = BAR_PX / 2
+    length = abs(difference) / (largest or 1) * (middle - 2)
+    ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")
+    left = middle if difference > 0 else middle - length
+    return Markup(
+        f'<svg width="{BAR_PX}" height="14" aria-hidden="true"><path d="M{middle:g} 0V14" class="weir-l-axis"/>'
+        f'<rect x="{left:.1f}" y="3" width="{length:.1f}" height="8" class="weir-f-{ink}"/></svg>'
+    )
+
+
+def shown(value: Queries) -> list[tuple[str, str]]:
+    """Return the filters and slices as options, each with its number of queries."""
+    return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
+
+
+WORDS_OF_TEMPLATES = {"bar": bar, "shown": shown, "sorts": list(SORTS.items())}
+PAGES: Sequence[Page] = [Page("/c/{collection}", "queries.html", queries)]

@@ -1,0 +1,119 @@
+"""The page of a query typed now, answered by the systems of a folder; nothing is stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from weir.core.corpus import Queries
+from weir.errors import WeirError
+from weir.experiment.results import ResultCell
+from weir.plugins.app.answers import Column, columns_of, with_pools
+from weir.plugins.app.choices import System, cells_of, systems_text
+from weir.plugins.app.folder import Results
+from weir.plugins.app.marking import Words
+from weir.plugins.app.server import Page, Visit, address
+from weir.systems.composite import rankings
+from weir.systems.protocol import Context
+
+ANSWERS = 10
+QUERY_CHARACTERS = 2000
+DEPTH = 100
+"""Documents requested, so that a document's rank in the other rankings is known."""
+WAITS = "It asks a service for each query, and waits for Ask."
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The rankings of systems for a typed query."""
+
+    collection: str
+    collections: tuple[str, ...]
+    systems: tuple[System, ...]
+    """All systems of the collection."""
+    query: str
+    columns: tuple[Column, ...]
+    golden: str
+    """The collection file of the golden set to which the query may be added; "" without pools."""
+    waiting: bool
+    """True if a system asks a service for each query, which happens only on a POST request."""
+
+    @property
+    def chosen(self) -> list[str]:
+        """Short names of the searched systems."""
+        return [column.system.label for column in self.columns]
+
+    def with_systems(self, labels: Sequence[str]) -> str:
+        """Return this page's URL with other systems."""
+        return address("try", collection=self.collection, query=self.query, systems=systems_text(labels))
+
+    def opened(self, document: str) -> str:
+        """Return the URL of a document for this query."""
+        return address("c", self.collection, "d", document, query=self.query)
+
+
+def trial(visit: Visit) -> Trial:
+    """Return the rankings of up to four systems for the query in the URL; raises UnknownName for an unknown
+    system.
+
+    Systems that ask a service are not searched, so that reading a page costs nothing.
+    """
+    return _trial(visit, visit.one("query"), False)
+
+
+def ask(visit: Visit) -> Trial:
+    """Return `trial` of the query in the form, also from systems that ask a service."""
+    return _trial(visit, visit.given.get("query", ""), True)
+
+
+def _trial(visit: Visit, query: str, paid: bool) -> Trial:
+    results, query = visit.folder.results(), query.strip()[:QUERY_CHARACTERS]
+    collection = visit.one("collection", next(iter(results.collections)))
+    cells = results.of(collection)
+    chosen = cells_of(visit, results, cells, results.measures[0] if results.measures else "")
+    systems = [System.of(results.numbers, cell.label) for cell in chosen]
+    found = [_answered(results, cell, query, paid) for cell in chosen]
+    columns = columns_of(
+        systems,
+        [answers for answers, _, _ in found],
+        ANSWERS,
+        results.dataset(collection) if query else None,
+        with_pools({}, visit.rooms, collection, "", query) if query else {},
+        Words.of(query, cells),
+        [float("nan")] * len(chosen),
+    )
+    return Trial(
+        collection,
+        tuple(results.collections),
+        tuple(System.of(results.numbers, cell.label) for cell in cells),
+        query,
+        tuple(
+            replace(column, milliseconds=milliseconds, failure=failure)
+            for column, (_, milliseconds, failure) in zip(columns, found, strict=True)
+        ),
+        visit.rooms.golden_file(collection) if visit.rooms is not None else "",
+        any(failure == WAITS for _, _, failure in found),
+    )
+
+
+def _answered(
+    results: Results, cell: ResultCell, query: str, paid: bool
+) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
+    """Return (documents with scores, milliseconds, reason if there are none)."""
+    if not query:
+        return (), None, ""
+    try:
+        searcher = results.searcher(cell)
+        if not (paid or searcher.costs().repeatable):
+            return (), None, WAITS
+        begun = time.perf_counter()
+        run = rankings(
+            searcher, Queries.of({"q": query}), DEPTH, cell.system, cell.dataset, Context(reuse=False)
+        )
+        return tuple(run["q"].items()), 1000 * (time.perf_counter() - begun), ""
+    except WeirError as error:
+        return (), None, str(error)
+
+
+PAGES: Sequence[Page] = [Page("/try", "try.html", trial), Page("/try/ask", "try.html", ask, writes=True)]

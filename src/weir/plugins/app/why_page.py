@@ -1,0 +1,51 @@
+"""The page on why two systems differ on a collection, as `weir why` explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from weir.errors import BadValue
+from weir.experiment.why import Why, explain_cells, why_tables
+from weir.plugins.app.choices import System, cells_of, measure_of
+from weir.plugins.app.folder import scored_by
+from weir.plugins.app.server import Page, Visit
+
+
+@dataclass(frozen=True)
+class WhyTwo:
+    """The explanation of the difference of two systems' means."""
+
+    collection: str
+    first: System
+    second: System
+    why: Why
+
+    @property
+    def tables(self) -> Markup:
+        """The tables as HTML, with all texts escaped."""
+        return Markup("".join(table.html_body() for table in why_tables([self.why])))
+
+
+def why(visit: Visit) -> WhyTwo:
+    """Return why two systems differ.
+
+    Raises UnknownName for a system or measure, BadValue for a single system, and as `explain_cells`.
+    """
+    results = visit.folder.results()
+    collection = visit.names["collection"]
+    cells = results.of(collection)
+    measure = measure_of(visit, tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows)))
+    chosen = cells_of(visit, results, cells, measure)[:2]
+    if len(chosen) < 2:
+        raise BadValue(f"{collection} has one system; two are compared")
+    first, second = chosen
+    key = measure, scored_by(first), scored_by(second)
+    explained = results.kept.get(("why", key), lambda: explain_cells(first.folder, second.folder, measure))
+    one, other = (System.of(results.numbers, cell.label) for cell in chosen)
+    return WhyTwo(collection, one, other, explained)
+
+
+PAGES: Sequence[Page] = [Page("/c/{collection}/why", "why.html", why)]

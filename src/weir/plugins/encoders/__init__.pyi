@@ -1,0 +1,2 @@
+# `maxsim` needs numba and is imported when it is used first.
+from . import maxsim as maxsim

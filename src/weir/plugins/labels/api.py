@@ -1,0 +1,446 @@
+"""Labels in Python, as `weir.labels`: agreement, holes, estimates from few labels, what to judge next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.auditing import Places, places_of
+from weir.api.given import all_rankings, run_from_given
+from weir.api.result_set import ResultSet
+from weir.argument_types import checked
+from weir.core.dangling import dangling_notes
+from weir.core.qrels import MODEL, Qrels, merge_qrels
+from weir.core.query_metadata import QueryWeights
+from weir.core.rounding import counted
+from weir.core.scores import Note
+from weir.core.subject import Subject
+from weir.datasets.load import Dataset, load, query_groups
+from weir.datasets.scoring_rules import ScoringRules, judged_by
+from weir.errors import BadValue
+from weir.experiment.audit_subjects import subjects_of
+from weir.files.frames import qrels_from, run_from
+from weir.files.journal_labels import is_journal, read_judges, read_preferences
+from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
+from weir.files.layouts import holds_collection
+from weir.files.paths import path_of
+from weir.files.query_files import read_weights
+from weir.files.write import write_qrels
+from weir.measures.evaluate import distinct_names, names_of_runs
+from weir.measures.measure import parse_measure
+from weir.models.families import families_of
+from weir.plugins.labels.estimates import (
+    ESTIMATES,
+    QUERY_PLANS,
+    estimated_scores,
+    unanswered_notes,
+    write_plan,
+)
+from weir.plugins.labels.estimates import next_queries as drawn_queries
+from weir.plugins.labels.hole_study import HOLE_STUDIES, hole_study
+from weir.plugins.labels.people import PEOPLE, people_of
+from weir.plugins.labels.pools import (
+    POOLS,
+    RELABELLINGS,
+    about_sheet,
+    judged_anew,
+    labels_of_new_queries,
+    pool_notes,
+    pools_of,
+    read_sheet,
+    relabelled,
+)
+from weir.plugins.labels.sampling import SampleDesign
+from weir.stats.label_agreement import (
+    AGREEMENTS,
+    AGREEMENTS_BY_QUERY,
+    RATERS,
+    Agreement,
+    ManyRaters,
+    agreement,
+    many_raters,
+)
+from weir.stats.order_agreement import ORDERS, order_agreement
+from weir.stats.preferences import Preference
+
+if TYPE_CHECKING:
+    from weir.core.query_metadata import QueryGroups
+    from weir.core.run import Run
+    from weir.measures.measure import Measure
+    from weir.plugins.labels.estimates import CorrectedScore, QueryPlan
+    from weir.plugins.labels.hole_study import HoleStudy
+    from weir.plugins.labels.people import People
+    from weir.plugins.labels.pools import JudgingPool, Relabelled
+    from weir.stats.order_agreement import OrderAgreement
+
+
+@checked
+def agree(
+    first: object, *others: object, words: Sequence[str] = (), by_query: bool = False
+) -> ResultSet[Agreement]:
+    """Measure how well other labels agree with the first: `weir labels agree`.
+
+    Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
+
+    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables such as "labels.csv",
+        with "labels.csv#gpt" for one of several columns. A single file is split by rater (origin or column).
+    words: grades of labels that are no numbers, such as "partly relevant=1".
+    by_query: show a line for each query too, the worst kappa first.
+    """
+    (name, labels), *rest = _labels_by_name((first, *others), words).items()
+    if not rest:
+        raise BadValue(f"{name} has the labels of one rater alone; name other labels of the same pairs")
+    pairs = tuple(agreement(labels, other, (name, beside)) for beside, other in rest)
+    return ResultSet(AGREEMENTS_BY_QUERY if by_query else AGREEMENTS, pairs)
+
+
+@checked
+def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
+    """Return Krippendorff's alpha of all raters together; each may have left pairs out.
+
+    Raises BadValue for one rater and if no pair has two labels, and the WeirErrors of reading.
+
+    first, others, words: see `agree`.
+    """
+    return ResultSet(RATERS, (many_raters(_labels_by_name((first, *others), words)),))
+
+
+@checked
+def rank_agreement(
+    first: object,
+    *others: object,
+    runs: Mapping[str, object] | Sequence[object],
+    measure: Measure | str = "nDCG@10",
+    words: Sequence[str] = (),
+) -> ResultSet[OrderAgreement]:
+    """Compare the order of systems by the first labels with the order by the others: `weir labels agree --run`.
+
+    Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
+
+    first, others, words: see `agree`.
+    runs: rankings, to see whether the order of systems survives; in Python also by name.
+    measure: what systems are ordered by.
+    """
+    systems = _systems(runs)
+    (name, labels), *rest = _labels_by_name((first, *others), words).items()
+    parsed = parse_measure(str(measure))
+    agreements = [
+        replace(order_agreement(systems, labels, other, parsed, (name, beside)), alike=_alike(systems, other))
+        for beside, other in rest
+    ]
+    return ResultSet(ORDERS, tuple(agreements))
+
+
+@checked
+def people(
+    labels: object,
+    *others: object,
+    measure: Measure | str = "nDCG@10",
+    words: Sequence[str] = (),
+) -> ResultSet[People]:
+    """Measure how sure the people are who judged: `weir labels people`.
+
+    Agreement of each two and of all, with their own grades of pairs that they saw again, the human ceiling of a
+    measure, and preferences. Raises BadValue for a measure whose mean over the orders of tied documents is not known,
+    and the WeirErrors of reading.
+
+    labels, others: a journal of `weir open --judge`, or labels as in `agree`.
+    measure: what one person's order scores by another's labels.
+    words: as in `agree`.
+    """
+    by_name = _labels_by_name((labels, *others), words)
+    again: dict[str, Qrels] = {}
+    preferences: list[Preference] = []
+    for one in (labels, *others):
+        path = path_of(one) if isinstance(one, (str, os.PathLike)) else None
+        if path is not None and is_journal(path):
+            again |= read_judges(path, "again")
+            preferences += [Preference(*row) for row in read_preferences(path)]
+    found = people_of(by_name, again, preferences, parse_measure(str(measure)))
+    return ResultSet(PEOPLE, (found,))
+
+
+@checked
+def holes(
+    qrels: object,
+    *runs: object,
+    human: object = None,
+    model: object = None,
+    measure: Measure | str = "nDCG@10",
+    rel: float = 1,
+    collection: str | Path | Dataset | None = None,
+) -> ResultSet[HoleStudy]:
+    """Compare labels by people, a model, or both, for the unjudged documents of runs: `weir labels holes`.
+
+    Raises BadValue without labels, if nothing is unjudged, if all given labels share no hole, and for a
+    measure without score bounds. Raises the WeirErrors of reading.
+
+    qrels, runs: see `weir.evaluate`.
+    human: what people say of them: a sheet of weir labels pool, filled in, or labels as in `agree`. May be
+        left out.
+    model: what a model says of them: a folder of weir judge, or labels as in `agree`. May be left out.
+    measure: the measure that orders systems. Its cut-off says how deep holes are looked for.
+    rel: the grade from which a document is relevant.
+    collection: of the runs, by name or path, whose rules hold (self-matches, candidates, queries without an
+        answer).
+    """
+    people, by_model = (
+        None if labels is None else labels_from(labels_given(labels)) for labels in (human, model)
+    )
+    qrels, collection = judged_by(qrels, collection)
+    scoring = ScoringRules.of(collection)
+    systems = {name: scoring.ranked(run) for name, run in _systems(runs, collection).items()}
+    judgments = scoring.counted(qrels_from(qrels))
+    study = hole_study(systems, judgments, people, by_model, parse_measure(str(measure)), rel)
+    notes = (*scoring.notes, *scoring.dangling_notes(judgments, people, by_model))
+    alone = "a model alone labelled the unjudged documents: see how far it agrees with people by weir judge --judged"
+    return ResultSet(HOLE_STUDIES, (study,), notes if human is not None else (*notes, Note(alone)))
+
+
+def _systems(
+    runs: Mapping[str, object] | Sequence[object], collection: str | Path | Dataset | None = None
+) -> dict[str, Run]:
+    if isinstance(runs, Mapping):
+        return {str(name): run_from_given(run, collection) for name, run in runs.items()}
+    runs = all_rankings(runs, collection)
+    rankings = [run_from(run) for run in runs]
+    long = [
+        str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}" for n, run in enumerate(runs, 1)
+    ]
+    return dict(zip(distinct_names([run.name for run in rankings], long), rankings, strict=True))
+
+
+def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]:
+    models = [] if labels.origin is None else [name for name in labels.origin.names if name.startswith(MODEL)]
+    # model:prompt, or the model alone
+    model_names = [name.removeprefix(MODEL) for name in models]
+    judges = frozenset[str]().union(*(families_of(name.rpartition(":")[0] or name) for name in model_names))
+    return tuple((name, family) for name in systems for family in sorted(families_of(name) & judges))
+
+
+def _labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:
+    meaning = parse_words(words)
+    given = [labels_given(one) for one in sources]
+    if len(given) == 1 and isinstance(given[0], (str, os.PathLike)):
+        return read_raters(path_of(given[0]), meaning)
+    short = [
+        rater_name(Path(one)) if isinstance(one, (str, os.PathLike)) else f"labels {n}"
+        for n, one in enumerate(sources, 1)
+    ]
+    long = [
+        str(one) if isinstance(one, (str, os.PathLike)) else name
+        for one, name in zip(sources, short, strict=True)
+    ]
+    labels = [
+        read_labels(one, meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
+        for one in given
+    ]
+    return dict(zip(distinct_names(short, long), labels, strict=True))
+
+
+def labels_given(labels: object) -> object:
+    """Return labels in the form of `labels_from`; a collection becomes its judgments, other folders stay paths."""
+    folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
+    if folder is not None and folder.is_dir() and not holds_collection(folder):
+        return labels
+    return judged_by(labels)[0]
+
+
+@checked
+def estimate(
+    human: object,
+    model: object,
+    *runs: object,
+    measure: Measure | str = "P@10",
+    strata: object = None,
+    weights: object = None,
+    pairs: bool = False,
+    sheets: Iterable[str | Path] = (),
+    collection: str | Path | Dataset | None = None,
+) -> ResultSet[CorrectedScore]:
+    """Estimate scores of runs from few labels of people and many of a model: `weir labels estimate`.
+
+    Raises BadValue for a measure that cannot be estimated so, and for too few queries.
+
+    human, model: judgments as in `weir.evaluate`, or labels as in `agree`.
+    runs: see `weir.evaluate`.
+    measure: P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k or ContextPrecision@k.
+    strata: people's queries were drawn within these: a file of queries and strata, or a column of the collection.
+    weights: a file of queries and weights, one over the probability of being drawn; in Python also a dict.
+    pairs: people judged a random part of each query's first documents.
+    sheets: filled sheets of documents to judge: people's judgments, too.
+    collection: of the runs, by name or path: its rules hold, its columns may be strata, its texts stand on a sheet.
+    """
+    human, collection = judged_by(human, collection)
+    by_people, by_model = _people(human, sheets), _labels(model)
+    design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
+    rules = ScoringRules.of(collection)
+    rankings = _rankings_by_name(runs, rules)
+    estimates = estimated_scores(rankings, by_people, by_model, parse_measure(str(measure)), design)
+    notes = unanswered_notes(rankings, by_people, by_model)
+    return ResultSet(
+        ESTIMATES, tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
+    )
+
+
+@checked
+def next_queries(
+    human: object,
+    model: object,
+    *runs: object,
+    measure: Measure | str = "P@10",
+    count: int | None = None,
+    width: float | None = None,
+    strata: object = None,
+    sheets: Iterable[str | Path] = (),
+    out: str | Path | None = None,
+    collection: str | Path | Dataset | None = None,
+) -> ResultSet[QueryPlan]:
+    """Draw the queries that people should judge next to narrow the estimates: `weir labels estimate --next`.
+
+    Raises BadValue if nothing is left to judge, for a folder that exists, and like `estimate`.
+
+    human, model, runs, measure, strata, sheets: see `estimate`.
+    count: draw so many queries that people should judge next.
+    width: half an interval that is asked for: say how many queries it takes.
+    out: the folder of the sheet; by default none is written.
+    collection: see `estimate`.
+    """
+    human, collection = judged_by(human, collection)
+    labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)
+    groups = _strata(strata, labels[1], collection)
+    drawn = drawn_queries(
+        _rankings_by_name(runs, rules),
+        labels,
+        parse_measure(str(measure)),
+        count,
+        width,
+        groups,
+    )
+    if out is not None:
+        dataset = _dataset(collection)
+        texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
+        write_plan(drawn, Subject("estimate", *texts), path_of(out))
+    return ResultSet(QUERY_PLANS, (drawn.plan,), tuple(rules.dangling_notes(*labels)))
+
+
+def _labels(value: object) -> Qrels:
+    return labels_from(labels_given(value))
+
+
+def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
+    labels = _labels(human)
+    for sheet in sheets:
+        labels = merge_qrels(read_sheet(path_of(sheet))[0], labels)
+    return labels
+
+
+def _rankings_by_name(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
+    runs = all_rankings(runs, rules.dataset)
+    paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
+    names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
+    return {name: rules.ranked(run_from(run)) for name, run in zip(names, runs, strict=True)}
+
+
+def _strata(strata: object, model: Qrels, collection: str | Path | Dataset | None) -> QueryGroups | None:
+    return None if strata is None else query_groups(strata, model.queries, _dataset(collection))
+
+
+def _dataset(collection: str | Path | Dataset | None) -> Dataset | None:
+    return collection if collection is None or isinstance(collection, Dataset) else load(collection)
+
+
+def _weights(weights: object) -> QueryWeights | None:
+    if weights is None or isinstance(weights, QueryWeights):
+        return weights
+    if isinstance(weights, Mapping):
+        return QueryWeights.of(weights)
+    return read_weights(Path(str(weights)))
+
+
+@checked
+def judging_pool(
+    *targets: str | Path,
+    out: str | Path | None = None,
+    k: int = 10,
+    limit: int | None = None,
+    collection: Places = None,
+    by_lot: bool = False,
+) -> ResultSet[JudgingPool]:
+    """Return the documents to judge next, a pool for each collection: `weir labels pool`.
+
+    Raises BadValue if nothing is unjudged or the folder exists, and the WeirErrors of reading.
+
+    targets: a results folder, or judgments and run files.
+    out: the folder to write, by default none is written.
+    k: ranks of each system that are looked at.
+    limit: pairs at most, chosen to narrow scores most.
+    collection: documents, queries and rules of run files, by name or path; of a results folder where its collections
+        lie now, by name.
+    by_lot: queries in drawn order, not those first that narrow scores most, so that weir open and weir judge
+        can tell early which system is best.
+    """
+    subjects = subjects_of(targets, places_of(collection))
+    origin = {"targets": _lasting(targets), "collections": _lasting(places_of(collection))}
+    pools = pools_of(subjects, None if out is None else path_of(out), k, limit, origin, by_lot)
+    return ResultSet(POOLS, tuple(pools), tuple(map(Note, pool_notes(subjects))))
+
+
+def _lasting(given: Iterable[str | Path]) -> list[str]:
+    return [str(path_of(one).absolute()) if path_of(one).exists() else str(one) for one in given]
+
+
+@checked
+def relabel(
+    judged: str | Path | Qrels,
+    *targets: str | Path,
+    measure: str = "nDCG@10",
+    origin: str = "new",
+    collection: Places = None,
+    out: str | Path | None = None,
+) -> ResultSet[Relabelled]:
+    """Score every system before and after new judgments: `weir labels relabel`.
+
+    A sheet applies to the collection named beside it, and new judgments replace old ones of the same pair.
+    Raises BadValue if no query is known and for `out` with several collections, and the WeirErrors of
+    reading.
+
+    judged: a filled sheet of `judging_pool`, or judgments.
+    targets: a results folder, or judgments and run files.
+    measure: a measure such as nDCG@10.
+    origin: the name of the new judgments.
+    collection: documents, queries and rules of run files, by name or path; of a results folder where its
+        collections lie now, by name.
+    out: write the judgments together, with their origins.
+    """
+    new, ungraded = _new_judgments(judged)
+    subjects = subjects_of(targets, places_of(collection))
+    name = None if isinstance(judged, Qrels) else about_sheet(path_of(judged)).get("subject")
+    subjects = judged_anew([one for one in subjects if one.name == name] or subjects, new)
+    if out is not None and len(subjects) != 1:
+        raise BadValue(f"judgments are written of one collection; found {len(subjects)}")
+    rows: list[Relabelled] = []
+    notes: list[Note] = []
+    if ungraded:
+        notes.append(Note(f"{judged}: {counted(ungraded, 'line')} without a grade yet: unjudged"))
+    for subject in subjects:
+        changes, together = relabelled(subject, new, parse_measure(measure), origin)
+        rows += changes
+        if subject.corpus is not None:
+            notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
+        uncounted = labels_of_new_queries(together, subject.need_qrels())
+        if uncounted:
+            where = "in no mean here" if out is None else f"in {out}, and in no mean here"
+            labels = counted(uncounted, "label")
+            notes.append(Note(f"{subject.name}: {labels} of queries that had no judgment before: {where}"))
+        if out is not None:
+            write_qrels(together, path_of(out))
+    return ResultSet(RELABELLINGS, tuple(rows), tuple(notes))
+
+
+def _new_judgments(judged: str | Path | Qrels) -> tuple[Qrels, int]:
+    given = judged_by(judged)[0]
+    return read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)

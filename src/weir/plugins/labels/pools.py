@@ -1,0 +1,497 @@
+"""Choose documents to judge next, write and read their sheets, and score systems again by new judgments."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weir.core.frames import json_value
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels, merge_qrels
+from weir.core.results import ResultKind
+from weir.core.rounding import between, change, count, counted, percent, score
+from weir.core.run import Run
+from weir.core.strings import Float64, Ids, Int32, StringColumn
+from weir.core.subject import Subject
+from weir.core.tables import Table, cell_text, csv_cell, table_of
+from weir.errors import BadValue, FormatError, printable
+from weir.experiment.audit_subjects import subjects_of
+from weir.files.atomic import atomic_dir, write_json, write_text
+from weir.files.column_names import SHEET_HEAD
+from weir.files.formats import begins_as_sheet, number_records, table_head
+from weir.files.json_record import read_json
+from weir.files.runs import read_qrels
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import Measure, direction, parse_measure
+from weir.stats.resampling import interval
+from weir.stats.score_bounds import Unjudged
+from weir.stats.score_rows import exchange_notes
+from weir.stats.sequential import by_lot
+
+SHEET, ABOUT = "to_judge.tsv", "pool.json"
+HEAD = SHEET_HEAD
+POOL_SEED = 11
+MOST_GRADE = 9
+"""The highest grade that people give by a key."""
+_BETWEEN = re.compile(r"[\t\r\n]")  # what ends a cell or a line of a sheet
+
+
+@dataclass(frozen=True, eq=False)
+class JudgingPool:
+    """Unjudged pairs of query and document, in the order to judge them."""
+
+    queries: Ids
+    docs: Ids
+    query: Int32
+    """int32[pairs], numbers in `queries`; `doc` likewise in `docs`."""
+    doc: Int32
+    weight: Float64
+    """float64[pairs], sum of nDCG's discounts at the pair's ranks over all systems: how far judging it narrows
+    scores.
+    """
+    k: int
+    """Ranks looked at."""
+    systems: int
+    """Number of systems looked at."""
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def record(self) -> dict[str, object]:
+        """Return how many pairs, queries, ranks and systems the pool has, for its record."""
+        queries = len(set(self.query.tolist()))
+        return {"pairs": len(self), "queries": queries, "k": self.k, "systems": self.systems}
+
+
+def _pool_tables(pools: Sequence[JudgingPool]) -> tuple[Table, ...]:
+    lines = [["pairs", "queries", "ranks", "systems"]]
+    lines += [
+        [count(number) for number in pool.record().values() if isinstance(number, int)] for pool in pools
+    ]
+    return (table_of(lines, right=None),)
+
+
+POOLS = ResultKind(
+    "pool", JudgingPool, _pool_tables, records=lambda pool: [pool.record()], csv=lambda pool: [pool.record()]
+)
+
+
+def judging_pool(
+    runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None, lot: bool = False
+) -> JudgingPool:
+    """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
+
+    Documents of a query are shuffled, so a place tells nothing of system or rank. Raises BadValue without runs, if
+    nothing is unjudged, and for k or limit below 1.
+
+    limit: keep the pairs of largest weight.
+    lot: queries come in drawn order instead, see `by_lot`.
+    """
+    if not runs or k < 1 or (limit is not None and limit < 1):
+        raise BadValue(
+            f"found {len(runs)} runs, k {k}, limit {limit}; expected one run at least, and numbers from 1"
+        )
+    unjudged = Unjudged.of(list(runs.values()), qrels, k)
+    if not len(unjudged.query):
+        raise BadValue(
+            f"everything among the first {k} documents of each system is judged; take a larger `k`"
+        )
+    weight = np.zeros(len(unjudged.query))
+    for run in runs.values():
+        rank = unjudged.ranks_in(run, k)
+        weight += np.where(rank <= k, 1 / np.log2(rank + 1.0), 0.0)
+    shuffled = np.random.default_rng(POOL_SEED).permutation(len(weight))
+    pairs = shuffled[np.argsort(-weight[shuffled], kind="stable")[:limit]]
+    of_query = np.bincount(unjudged.query[pairs], weight[pairs], minlength=len(qrels))
+    first = (
+        qrels.queries.codes(by_lot(qrels.queries.tolist())) if lot else np.argsort(-of_query, kind="stable")
+    )
+    place = np.empty(len(qrels), np.int64)
+    place[first] = np.arange(len(qrels))
+    in_turn = np.random.default_rng(POOL_SEED + 1).permutation(np.sort(pairs))
+    rows = in_turn[np.argsort(place[unjudged.query[in_turn]], kind="stable")]
+    return JudgingPool(
+        qrels.queries,
+        unjudged.qrels.docs,
+        unjudged.query[rows],
+        unjudged.doc[rows],
+        weight[rows],
+        k,
+        len(runs),
+    )
+
+
+def pools_of(
+    subjects: Sequence[Subject],
+    out: Path | None,
+    k: int = 10,
+    limit: int | None = None,
+    origin: Mapping[str, object] | None = None,
+    lot: bool = False,
+) -> list[JudgingPool]:
+    """Return a pool for each subject, written to `out`, or to folders in it.
+
+    origin: further entries of the descriptions beside the sheets.
+    lot: as in `judging_pool`.
+
+    Raises like `judging_pool` and `write_pool`.
+    """
+    pools = [judging_pool(one.runs, _judgments(one), k, limit, lot) for one in subjects]
+    for subject, pool in zip(subjects, pools, strict=True):
+        if out is not None:
+            folder = out / subject.name.replace(":", " ")  # which Windows has in no name
+            write_pool(pool, subject, out if len(subjects) == 1 else folder, origin=origin)
+    return pools
+
+
+def _judgments(subject: Subject, queries: Ids | None = None) -> Qrels:
+    qrels = subject.need_qrels()
+    if len(qrels):
+        return qrels
+    answered = _answered(subject)
+    ids = answered if queries is None else queries.take(np.flatnonzero(answered.codes(queries.strings) >= 0))
+    return replace(qrels, queries=ids, ptr=np.zeros(len(ids) + 1, np.int64))
+
+
+def _answered(subject: Subject) -> Ids:
+    return Ids.of(dict.fromkeys(name for run in subject.runs.values() for name in run.queries.tolist()))
+
+
+def pool_notes(subjects: Sequence[Subject]) -> list[str]:
+    """Return notes on sheets without texts, and on judgments that look like a run."""
+    exchanged = [
+        f"{one.name}: {note.text}"
+        for one in subjects
+        if one.qrels is not None
+        for note in exchange_notes(one.qrels)
+    ]
+    bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
+    if not bare:
+        return exchanged
+    return [
+        *exchanged,
+        f"the sheet of {', '.join(bare)} has identifiers and no texts, as it is not known which collection it is of; "
+        "`collection=NAME`, a name or a path, puts them on it",
+    ]
+
+
+def write_pool(
+    pool: JudgingPool,
+    subject: Subject,
+    folder: Path,
+    beside: Mapping[str, str] | None = None,
+    origin: Mapping[str, object] | None = None,
+) -> None:
+    """Write the sheet and its description to a new folder, which appears when complete.
+
+    Raises BadValue for a folder that exists, so that no judging is lost, and like `sheet_lines`, StoreError for disk
+    errors.
+
+    beside: further files of the folder, name to text.
+    origin: further entries of the description.
+    """
+    if folder.exists():
+        raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
+    with atomic_dir(folder) as temporary:
+        write_text(temporary / SHEET, "".join(sheet_lines(pool, subject)))
+        about = {
+            "subject": subject.name,
+            "systems": pool.systems,
+            "names": sorted(subject.runs),
+            "k": pool.k,
+            "pairs": len(pool),
+            "queries": len(np.unique(pool.query)),
+            "grades": _scale(subject.qrels),
+            **(origin or {}),
+        }
+        write_json(temporary / ABOUT, about)
+        for name, text in (beside or {}).items():
+            write_text(temporary / name, text)
+
+
+def _scale(qrels: Qrels | None) -> list[int]:
+    """Return the whole grades up to the highest of 9 at most; [] without such judgments."""
+    grades = np.unique(qrels.grade) if qrels is not None else np.zeros(0)
+    highest = int(grades.max(initial=0))
+    whole = bool((grades == np.floor(grades)).all())
+    return list(range(highest + 1)) if whole and 1 <= highest <= MOST_GRADE else []
+
+
+def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
+    """Yield a sheet's header and lines; blanks in texts are collapsed, and no cell is a formula.
+
+    Raises BadValue for an identifier with a tab or line end.
+    """
+    yield "\t".join(HEAD) + "\n"
+    corpus, queries = subject.corpus, subject.queries
+    for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
+        names = pool.queries[query], pool.docs[doc]
+        if broken := next((name for name in names if _BETWEEN.search(name)), None):
+            raise BadValue(
+                f"{subject.name}: {broken!r} has a tab or line end, which no sheet can hold; name it without"
+            )
+        query_text = "" if queries is None else _text_of(queries.text, queries.ids, names[0])
+        title = "" if corpus is None or corpus.title is None else _text_of(corpus.title, corpus.ids, names[1])
+        text = "" if corpus is None else _text_of(corpus.text, corpus.ids, names[1])
+        texts = map(sheet_text, (query_text, title, text))
+        yield "\t".join(str(csv_cell(cell)) for cell in (*names, "", *texts)) + "\n"
+
+
+def sheet_text(text: str) -> str:
+    """Return a text as it stands on a sheet: on one line, with single blanks."""
+    return printable(" ".join(text.split()))
+
+
+def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
+    code = int(ids.codes([name])[0])
+    return column[code] if code >= 0 else ""
+
+
+@dataclass(frozen=True)
+class SheetLine:
+    """A query and a document to judge: one line of a sheet of `weir labels pool`."""
+
+    number: int
+    """Line number in the file."""
+    query: str
+    doc: str
+    grade: str
+    """"" if not judged yet."""
+    query_text: str
+    """"" if the sheet has no texts, as `title` and `text`."""
+    title: str
+    text: str
+
+
+def open_sheet(path: Path) -> Iterator[SheetLine]:
+    """Yield the lines of a sheet, as TSV or as CSV of a spreadsheet.
+
+    Raises FormatError for malformed lines and for bytes that are not UTF-8.
+    """
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            path, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
+        ) from None
+    if path.suffix == ".csv":
+        records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
+    else:
+        lines = enumerate(content.split("\n")[1:], 2)
+        records = ((number, line.rstrip("\r").split("\t")) for number, line in lines)
+    for number, cells in records:
+        if not "".join(cells).strip():
+            continue
+        if not 3 <= len(cells) <= len(HEAD) or not cells[0] or not cells[1]:
+            between = "as CSV" if path.suffix == ".csv" else "with tabs between"
+            raise FormatError(path, counted(len(cells), "cell"), f"{', '.join(HEAD)} {between}", number)
+        given = (*map(cell_text, cells), *("",) * (len(HEAD) - len(cells)))
+        query, doc, *rest = given
+        yield SheetLine(number, query, doc, *(cell.strip() for cell in rest))
+
+
+def about_sheet(path: Path) -> dict[str, Any]:
+    """Return the description beside a sheet, {} if there is none.
+
+    Its entries are `subject`, the collection, `names`, the systems, and `targets` and `collections`, the
+    arguments of `weir labels pool`.
+    """
+    with suppress(OSError, FormatError):
+        content = read_json(path.with_name(ABOUT))
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def subject_of_pool(sheet: Path) -> Subject:
+    """Return the rankings and judgments of which a pool was made. Raises BadValue if the pool does not say it."""
+    about = about_sheet(sheet)
+    targets, name = about.get("targets"), about.get("subject", sheet.parent.name)
+    if not targets:
+        raise BadValue(
+            f"{sheet.parent} does not say of which results it was made; weir labels relabel takes them beside the "
+            "judgments"
+        )
+    found = [one for one in subjects_of(targets, about.get("collections", [])) if one.name == name]
+    if not found:
+        raise BadValue(f"{', '.join(targets)} has no results on {name} any more")
+    return found[0]
+
+
+def read_sheet(path: Path) -> tuple[Qrels, int]:
+    """Return the judgments of a filled sheet, or of any file of judgments, and the number of lines without a grade.
+
+    Raises FormatError for a grade that is no number, for a pair judged twice, and if nothing is judged.
+    """
+    if not begins_as_sheet(path):
+        return read_qrels(path), 0
+    grades: dict[str, dict[str, float]] = {}
+    empty = 0
+    for line in open_sheet(path):
+        if not line.grade:
+            empty += 1
+            continue
+        if line.doc in grades.setdefault(line.query, {}):
+            problem = f"'{line.doc}' judged again for '{line.query}'"
+            raise FormatError(path, problem, "one grade for each pair", line.number)
+        try:
+            grade = float(line.grade)
+        except ValueError:
+            grade = math.nan
+        if not math.isfinite(grade):
+            raise FormatError(
+                path, f"the grade '{line.grade}'", "a number, or nothing where it is open", line.number
+            )
+        grades[line.query][line.doc] = grade
+    if not grades:
+        raise FormatError(path, "no grade on any line", f"numbers in the column {HEAD[2]}")
+    return Qrels.of(grades), empty
+
+
+# New judgments over old ones: every system before and after (Thakur et al. 2021, section 6).
+
+NDCG_AT_10 = parse_measure("nDCG@10")
+HOLE_AT_10 = parse_measure("Hole@10")
+
+
+@dataclass(frozen=True)
+class Relabelled:
+    """A system's mean before and after new judgments, with an interval of the difference."""
+
+    subject: str
+    system: str
+    measure: str
+    hole_before: float
+    """Mean Hole@10, as `hole_after`."""
+    hole_after: float
+    before: float
+    after: float
+    low: float
+    """95% interval, with `high`, of the mean difference over queries; NaN for geometric means."""
+    high: float
+
+    @property
+    def change(self) -> float:
+        """Return how much the new judgments raise the mean; negative if they lower it."""
+        return self.after - self.before
+
+
+def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
+    """Return the subjects of which `new` judges queries; raises BadValue if there is none."""
+    judged = [
+        one
+        for one in subjects
+        if (_judgments(one, new.queries).queries.codes(new.queries.strings) >= 0).any()
+    ]
+    if not judged:
+        names = ", ".join(one.name for one in subjects)
+        raise BadValue(f"none of the {len(new):,} queries judged anew is a query of {names}")
+    return judged
+
+
+def relabelled(
+    subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
+) -> tuple[list[Relabelled], Qrels]:
+    """Return every system before and after, and the merged judgments with their origins.
+
+    New judgments replace old ones; queries without old judgments are merged but not averaged. Raises BadValue without
+    runs, if no newly judged query belongs to the subject, and for a run that answers no judged query.
+    """
+    old = _judgments(subject, new.queries)
+    subject = replace(subject, qrels=old)
+    if not subject.runs:
+        raise BadValue(f"{subject.name}: there are no rankings to score again")
+    shared = np.flatnonzero(old.queries.codes(new.queries.strings) >= 0)
+    if not len(shared):
+        raise BadValue(
+            f"{subject.name}: none of the {len(new):,} queries judged anew is one of its {len(old):,}"
+        )
+    known = subject.queries.ids if subject.queries is not None else _answered(subject)
+    own = (known.codes(new.queries.strings) >= 0) | (old.queries.codes(new.queries.strings) >= 0)
+    both = merge_qrels(
+        new.only(np.flatnonzero(own)).labelled(origin),
+        old if old.origin is not None else old.labelled("before"),
+    )
+    measures, codes = (measure, HOLE_AT_10), both.queries.codes(old.queries.strings)
+    of_same_queries = both.only(np.sort(codes[codes >= 0]))
+    rows = []
+    for name, run in subject.runs.items():
+        before, after = (
+            scores_of(joined, measures) for joined in (subject.joins[name], Judged.of(run, of_same_queries))
+        )
+        if not before.answered.any():
+            raise BadValue(f"{subject.name}: {name} answers none of the {len(old):,} judged queries")
+        one, other = (scores.in_id_order(str(measure)) for scores in (before, after))
+        low, high = (math.nan, math.nan) if measure.geometric else interval(other - one)
+        rows.append(
+            Relabelled(
+                subject.name,
+                name,
+                str(measure),
+                before.means()[str(HOLE_AT_10)],
+                after.means()[str(HOLE_AT_10)],
+                before.means()[str(measure)],
+                after.means()[str(measure)],
+                low,
+                high,
+            )
+        )
+    return rows, both
+
+
+def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
+    """Count the judgments of queries that the old judgments lack; 0 if there are no old ones."""
+    new = old.queries.codes(together.queries.strings)[together.query_of_row()] < 0
+    return int(np.count_nonzero(new)) if len(old) else 0
+
+
+def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
+    """Return pairs of systems of one subject (better before, better after) whose order new judgments reverse."""
+    return [
+        (one.system, other.system)
+        if _place(one, one.before) < _place(other, other.before)
+        else (other.system, one.system)
+        for one, other in combinations(rows, 2)
+        if one.subject == other.subject and (one.before - other.before) * (one.after - other.after) < 0
+    ]
+
+
+def _place(row: Relabelled, mean: float) -> float:
+    return -(direction(row.measure) or 1) * mean
+
+
+def _relabel_tables(rows: Sequence[Relabelled]) -> tuple[Table, ...]:
+    if not rows:
+        return ()
+    lines = [["collection", "system", "Hole@10", "now", rows[0].measure, "now", "change", "95% interval"]]
+    lines += [
+        [
+            row.subject,
+            row.system,
+            percent(row.hole_before),
+            percent(row.hole_after),
+            score(row.before),
+            score(row.after),
+            change(row.change),
+            between(row.low, row.high, change),
+        ]
+        for row in sorted(rows, key=lambda row: (row.subject, _place(row, row.after)))
+    ]
+    pairs = "; ".join(f"{better} was above {worse}" for better, worse in turned(list(rows)))
+    note = f"changed places: {pairs}" if pairs else "no two systems changed places"
+    return (table_of(lines, notes=[note]),)
+
+
+RELABELLINGS = ResultKind(
+    "relabel",
+    Relabelled,
+    _relabel_tables,
+    records=lambda row: [json_value(row) | {"change": json_value(row.change)}],
+)

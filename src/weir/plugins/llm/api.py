@@ -1,0 +1,174 @@
+"""Language models in Python: `weir.judge`, `weir.llm_use`, `weir.llm_trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.auditing import Places, places_of
+from weir.api.result_set import ResultSet
+from weir.api.results_folder import FolderPath, Systems, cells_of
+from weir.argument_types import checked
+from weir.errors import BadValue
+from weir.experiment.audit_subjects import subjects_of
+from weir.files.frames import qrels_from
+from weir.files.paths import path_of
+from weir.measures.measure import parse_measure
+from weir.plugins.labels.api import labels_given
+from weir.plugins.labels.pools import SHEET, about_sheet, subject_of_pool
+from weir.plugins.llm.answers_report import TRACES, USES, model_uses, query_traces
+from weir.plugins.llm.chat import ChatModel, default_model
+from weir.plugins.llm.judge import DecisionRule, Judge, judge_pairs
+from weir.plugins.llm.judge_report import JUDGE_REPORTS
+from weir.plugins.llm.panel import JudgeSettings, is_sheet, judge_prompt, pairs_of_sheet, pairs_of_subject
+from weir.plugins.questions.decision import decision_of
+from weir.services.requests import Limits
+from weir.settings import settings as environment
+
+if TYPE_CHECKING:
+    from weir.core.qrels import Qrels
+    from weir.core.subject import Subject
+    from weir.plugins.llm.answers_report import ModelUse, QueryTrace
+    from weir.plugins.llm.judge_report import JudgeReport
+    from weir.plugins.llm.panel import JudgingPairs
+
+
+@checked
+def judge(
+    *targets: str | Path,
+    out: str | Path,
+    model: str | ChatModel | None = None,
+    prompt: str | Path = "umbrela",
+    budget: str | None = None,
+    price: str | None = None,
+    collection: Places = None,
+    people: object = None,
+    judged: bool = False,
+    k: int = 10,
+    limit: int | None = None,
+    until_decided: bool = False,
+    margin: float = 0.0,
+    settings: JudgeSettings | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ResultSet[JudgeReport]:
+    """Let a language model judge pairs of query and document, and write its labels to a folder: `weir judge`.
+
+    Raises ServiceError if the budget ends or answers are missing, after writing the labels so far, BadValue
+    for settings and for a folder that holds other labels, and the WeirErrors of reading.
+
+    targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection.
+    out: folder of the labels. The same call continues it.
+    model: such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel. None takes WEIR_LLM.
+    prompt: name of a prompt, or path of a TOML file.
+    budget, price: like WEIR_API_BUDGET and WEIR_API_PRICE, which they replace.
+    collection: documents, queries and rules of run files, by name or path; of a results folder where its
+        collections lie now, by name.
+    people: judgments of people to compare with, instead of the targets' own.
+    judged: judge what people judged, to see how far the model agrees.
+    k: ranks of each system that are looked at.
+    limit: pairs at most.
+    until_decided: judge queries in drawn order, and stop once it is certain which system is the best by nDCG@k.
+    margin: how much better than the best another system may still be, for `until_decided`.
+    settings: how the judge is asked. None takes the defaults.
+    progress: called with (step, answers done, answers in all).
+    """
+    chosen = default_model() if model is None else model
+    chat = ChatModel(chosen) if isinstance(chosen, str) else chosen
+    set_limits = environment()
+    limits = Limits.of(
+        replace(
+            set_limits, api_budget=budget or set_limits.api_budget, api_price=price or set_limits.api_price
+        )
+    )
+    judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), limits)
+    people_labels = None if people is None else qrels_from(labels_given(people))
+    about, pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
+    rule: DecisionRule | None = None
+    if until_decided:
+        if judged or limit is not None or about is None or len(about.runs) < 2:
+            raise BadValue(
+                "what is best is decided among two systems or more, by what nobody judged: name a results folder, "
+                "judgments and run files, or a folder of weir labels pool, without `judged` and `limit`"
+            )
+        depth = about_sheet(_sheet(path_of(targets[0]))).get("k") or k  # of a pool its own
+        measure, subject = parse_measure(f"nDCG@{depth}"), about
+        rule = lambda labels, left: decision_of(subject, labels, left, measure, margin)  # noqa: E731  named for its type
+    return ResultSet(JUDGE_REPORTS, (judge_pairs(pairs, judge, path_of(out), progress, rule),))
+
+
+def _pairs(
+    targets: Sequence[str | Path],
+    collection: Places,
+    people: Qrels | None,
+    judged: bool,
+    ranks: tuple[int, int | None],
+) -> tuple[Subject | None, JudgingPairs]:
+    """Return rankings and judgments, if they are known, and the pairs to judge."""
+    k, limit = ranks
+    if limit is not None and limit < 1:
+        raise BadValue(f"limit is {limit}; expected a whole number from 1")
+    if len(targets) == 1 and is_sheet(path_of(targets[0])):
+        path = path_of(targets[0])
+        about = None if not (places := places_of(collection)) else _only(subjects_of(places))
+        about = replace(about, qrels=people) if about is not None and people is not None else about
+        pairs = pairs_of_sheet(path, about, judged, limit)
+        subject = subject_of_pool(_sheet(path)) if about_sheet(_sheet(path)).get("targets") else None
+    else:
+        subject = _only(subjects_of(targets, places_of(collection)))
+        pairs = pairs_of_subject(subject, judged, k, limit)
+    return subject, pairs if people is None else replace(pairs, people=people)
+
+
+def _sheet(target: Path) -> Path:
+    return target / SHEET if target.is_dir() else target
+
+
+def _only(subjects: Sequence[Subject]) -> Subject:
+    if len(subjects) != 1:
+        names = ", ".join(one.name for one in subjects[:5])
+        raise BadValue(
+            f"found {len(subjects)} collections ({names}); judge one at a time, each into a folder of its own"
+        )
+    return subjects[0]
+
+
+@checked
+def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
+    """Return the use of language models in a results folder: answers by verdict, tokens, dollars, faults.
+
+    Raises FormatError for a folder without finished cells, UnknownName for an unknown system or dataset.
+
+    folder: a results folder.
+    system: one or several systems. None takes all.
+    datasets: names of datasets or groups. () takes all.
+    """
+    cells, damaged = cells_of(folder, system, datasets)
+    return ResultSet(USES, tuple(model_uses(cells)), damaged)
+
+
+@checked
+def llm_trace(
+    folder: FolderPath,
+    query: str | None = None,
+    system: Systems = None,
+    verdicts: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+) -> ResultSet[QueryTrace]:
+    """Return every prompt about a query in a results folder, with its stored answer and verdict. Sends no
+    request.
+
+    Raises FormatError for a folder without finished cells, UnknownName for an unknown system, dataset, query
+    or verdict. Raises BadValue if no system asks a language model or if collection, settings or prompts have
+    changed.
+
+    folder: a results folder.
+    query: every prompt about this query, with its answer, by default about all.
+    system: these systems alone, by default all.
+    verdicts: only prompts whose answers are such: ok, repaired, refused, missing, duplicate, "out of range"
+        or "not kept here".
+    datasets: these datasets alone, by default all; a group means its members.
+    """
+    cells, damaged = cells_of(folder, system, datasets)
+    return ResultSet(TRACES, tuple(query_traces(cells, query, verdicts)), damaged)

@@ -1,0 +1,105 @@
+"""The section of a report on where systems lose relevant documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weir.api.result_set import ResultSet
+from weir.core.corpus import Queries
+from weir.core.run import Run
+from weir.datasets.load import Dataset
+from weir.errors import BadValue, WeirError
+from weir.experiment.results import ResultCell
+from weir.experiment.stage_store import StageCache, run_file
+from weir.experiment.stages import record_of
+from weir.measures.measure import direction, parse_measure
+from weir.plugins.questions.funnel import FUNNELS, Funnel, FunnelRules, funnel_of, stages_table, verdict
+from weir.plugins.questions.system_stages import COMPOSED, stages_on
+from weir.plugins.report.sections import Section
+from weir.plugins.report.study import RUN_BYTES, Study
+from weir.systems.composite import adapted_to
+from weir.systems.expression import parse_system
+from weir.systems.protocol import Retriever
+
+MOST_FUNNELS = 6
+"""Systems whose funnels a report has."""
+ANSWER_DEPTH = 10
+"""Documents of an answer where the first measure has no cut-off."""
+
+
+def funnel_section(study: Study) -> Section | None:
+    """Return the funnels of the composed systems on the largest collection here, from rankings that are kept.
+
+    None where there is no such system, or the rankings of its stages are not in the folder.
+    """
+    here = [name for name in study.datasets if name in study.collections]
+    if not here:
+        return None
+    dataset = max(here, key=study.query_count)
+    cells = [cell for cell in study.cells if cell.dataset == dataset]
+    if sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*")) > RUN_BYTES:
+        return None
+    found = []
+    for cell in cells:
+        try:
+            one = kept_funnel(cell, study.collections[dataset], _rules(study.measures[0]))
+        except WeirError:  # a part is not known here, or its rankings are not kept
+            continue
+        if one is not None:
+            found.append(replace(one, system=study.short_name(cell.label), dataset=dataset))
+    found = found[:MOST_FUNNELS]
+    if not found:
+        return None
+    lead = (
+        "Relevant documents that are left after each stage of a system, and the score of a perfect re-ranker of what "
+        "leaves it. A line with a number before its name is one of the systems that are fused."
+    )
+    tables = tuple(map(stages_table, found))
+    notes = tuple(f"{one.system}: {verdict(one)}." for one in found)
+    records = (ResultSet(FUNNELS, tuple(found)),)
+    return Section("funnel", "Where relevant documents are lost", lead, (), tables, notes, records=records)
+
+
+def _rules(measure: str) -> FunnelRules:
+    parsed = parse_measure(measure)
+    usable = direction(measure) == 1 and not parsed.by_intent
+    k = parsed.cutoff or ANSWER_DEPTH
+    return FunnelRules(k=k, measure=measure) if usable else FunnelRules()
+
+
+def kept_funnel(cell: ResultCell, dataset: Dataset, rules: FunnelRules) -> Funnel | None:
+    """Return the funnel of a cell from the rankings beside it; None for a system of one stage.
+
+    Raises BadValue where a stage's rankings are not kept, and as reading them.
+    """
+    system = parse_system(cell.system)
+    if not isinstance(system, COMPOSED):
+        return None
+    root = cell.folder.parent
+    stages = StageCache(root, root, dataset, lambda *_: None)
+    records = [record for folder in root.iterdir() if (record := record_of(folder)) is not None]
+    depths = sorted({int(one.declared["k"]) for one in records if one.kind == "run"})
+    runs = dict[tuple[str, int], Run]()
+
+    def kept(part: Retriever, depth: int) -> Run | None:
+        stage = stages.run_stage(part, depth)
+        found = stage.found(root)
+        if found is None or not run_file(found[0]).exists():
+            return None
+        if (stage.key, depth) not in runs:
+            runs[stage.key, depth] = stages.read(found[0])
+        return runs[stage.key, depth]
+
+    def look(part: Retriever, queries: Queries, k: int) -> Run:
+        enough = [depth for depth in reversed(depths) if depth >= k] if queries is dataset.queries else []
+        run = next((run for depth in enough if (run := kept(part, depth)) is not None), None)
+        if run is None:
+            raise BadValue(f"the first {k:,} documents of {part} are not kept")
+        return run
+
+    def ask(part: Retriever, queries: Queries, k: int) -> Run:
+        return look(part, queries, k).top(k)
+
+    adapted = adapted_to(system, dataset.name, dataset.instruction)
+    found = stages_on(dataset, adapted, rules.k, ask, look)
+    return funnel_of(found, dataset.qrels, rules, (dataset.corpus, dataset.queries))

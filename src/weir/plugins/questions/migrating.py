@@ -1,0 +1,112 @@
+"""Migrations in Python: `weir.migrate`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from weir.api.given import two_rankings
+from weir.api.result_set import ResultSet
+from weir.argument_types import checked
+from weir.core.qrels import Qrels, merge_qrels
+from weir.core.run import Run
+from weir.core.subject import Subject
+from weir.datasets.load import Dataset, judged_or_not, load, query_groups
+from weir.datasets.scoring_rules import ScoringRules
+from weir.errors import BadValue
+from weir.files.frames import run_from
+from weir.files.label_files import labels_from, read_labels
+from weir.files.paths import path_of
+from weir.measures.evaluate import distinct_names
+from weir.plugins.labels.pools import JudgingPool, read_sheet, write_pool
+from weir.plugins.questions.migration import (
+    MIGRATIONS,
+    Migration,
+    MigrationRules,
+    contested_pairs,
+    migration_of,
+)
+from weir.registry import check_whole
+
+
+@checked
+def migrate(
+    old: object,
+    new: object,
+    rules: MigrationRules | None = None,
+    labelled: Sequence[object] = (),
+    thresholds: Sequence[float] = (),
+    labels: int = 50,
+    out: str | os.PathLike[str] | None = None,
+    by: object = None,
+    collection: str | Path | Dataset | None = None,
+) -> ResultSet[Migration]:
+    """Compare an old and a new system without judgments, and decide by few labels: `weir study migrate`.
+
+    Raises BadValue for rankings without a common query, if nothing is left to label or `out` exists, and the
+    WeirErrors of reading.
+
+    old, new: rankings, like the runs of `weir.evaluate`.
+    rules: weir.MigrationRules.
+    labelled: labels so far: filled sheets, journals of `weir open`, judgments; the first that has a document counts.
+    thresholds: scores of the old system, whose counterparts among the new scores are wanted.
+    labels: documents on the sheet.
+    out: a folder for a sheet of the documents to label next; by default none is written.
+    by: groups of queries that are told apart, as in `weir.evaluate`; by default their lengths.
+    collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
+    """
+    rules = rules or MigrationRules()
+    check_whole("labels", labels)
+    dataset = judged_or_not(load(collection)) if isinstance(collection, (str, Path)) else collection
+    scoring, known = ScoringRules.of(dataset), labels_of(labelled)
+    runs = [scoring.ranked(run_from(one)) for one in two_rankings(old, new, dataset)]
+    given = [
+        str(one) if isinstance(one, (str, os.PathLike)) else name
+        for one, name in ((old, "old"), (new, "new"))
+    ]
+    names = distinct_names([run.name for run in runs], given)
+    before, after = (replace(run, name=name) for run, name in zip(runs, names, strict=True))
+    queries = None if dataset is None else dataset.queries
+    groups = None if by is None else query_groups(by, before.queries, dataset)
+    found = migration_of(before, after, rules, known, queries, groups, thresholds)
+    found = replace(found, dataset="" if dataset is None else dataset.name)
+    if out is not None:
+        if found.labels.verdict != "undecided" or not found.labels.contested:
+            raise BadValue(
+                f"nothing is left to label: {found.new} is {found.labels.verdict} by the labels so far"
+            )
+        pool = _next_pairs(before, after, rules, known, labels)
+        corpus, name = None if dataset is None else dataset.corpus, found.dataset or "rankings"
+        subject = Subject(name, corpus, queries, runs={run.name: run for run in (before, after)})
+        write_pool(pool, subject, path_of(out))
+    return ResultSet(MIGRATIONS, (found,), scoring.notes)
+
+
+def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, most: int) -> JudgingPool:
+    pairs = contested_pairs(old, new, rules)
+    unjudged = (
+        np.arange(len(pairs)) if known is None else np.flatnonzero(np.isnan(pairs.labels(known, rules.rel)))
+    )
+    rows = unjudged[:most]
+    weight = np.abs(pairs.gain[rows])
+    return JudgingPool(pairs.queries, pairs.docs, pairs.query[rows], pairs.doc[rows], weight, rules.k, 2)
+
+
+def labels_of(sources: Sequence[object]) -> Qrels | None:
+    """Return the labels of several sources, of a pair the label of the first that has it; None without sources."""
+    merged: Qrels | None = None
+    for source in sources:
+        labels = _labels(source)
+        merged = labels if merged is None else merge_qrels(merged, labels)
+    return merged
+
+
+def _labels(source: object) -> Qrels:
+    if not isinstance(source, (str, os.PathLike)):
+        return labels_from(source)
+    path = path_of(source)
+    return read_sheet(path)[0] if path.suffix in {".tsv", ".csv"} else read_labels(path)

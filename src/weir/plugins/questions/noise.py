@@ -1,0 +1,182 @@
+"""How far scores move when nothing has changed: the same system asked again, the same queries judged by others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.results import ResultKind
+from weir.core.rounding import counted, part_of, percent, score
+from weir.core.run import Run
+from weir.core.strings import Float64
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import BadValue
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import Measure
+from weir.stats.distributions import student_quantile
+from weir.stats.resampling import LEVEL
+from weir.stats.run_noise import RunNoise
+
+FACTORS = ("system", "judge", "query")
+FEWEST_REPEATS = 5
+"""Answers of a system below which its variance is known too badly: a gate that allows for it would err in 6 to 8 of 100
+cases."""
+FIRST_DOCUMENTS = 10
+
+
+@dataclass(frozen=True)
+class VarianceComponent:
+    """The part of the variance of a value that comes with factors, on top of what fewer of them explain."""
+
+    factors: tuple[str, ...]
+    """Of FACTORS: ("system",) is what all queries of one asking share, ("system", "query") the rest of an asking."""
+    variance: float
+    """Unbiased, so that it may be a little below 0 where there is none."""
+
+
+def variance_components(values: Float64) -> tuple[VarianceComponent, ...]:
+    """Return the components of variance of values that were measured once for each combination of factors.
+
+    values: float64[system, judge, query], such as the score of a query in each asking of a system by each judge's
+        labels; a factor of length 1 has no component of its own.
+
+    Raises BadValue for fewer than two of every factor, and for values that are not finite.
+    """
+    # Random effects, all crossed, one value in each cell. The expected mean square of a set of factors is the sum of
+    # the components of the sets that hold it, each times the number of values that share its levels; solved by
+    # inclusion and exclusion. Searle, Casella and McCulloch 1992, chapter 4.
+    if values.ndim != len(FACTORS) or not np.isfinite(values).all() or max(values.shape, default=0) < 2:
+        raise BadValue(
+            f"found values of shape {values.shape}; expected a finite number for each asking, judge and query, two of "
+            "one at least"
+        )
+    axes = [axis for axis, size in enumerate(values.shape) if size > 1]
+    subsets = list(chain.from_iterable(combinations(axes, n) for n in range(1, len(axes) + 1)))
+    squares = {subset: _mean_square(values, subset) for subset in subsets}
+    components = []
+    for subset in subsets:
+        above = [other for other in subsets if set(subset) <= set(other)]
+        total = sum((-1) ** (len(other) - len(subset)) * squares[other] for other in above)
+        shared = math.prod(values.shape[axis] for axis in axes if axis not in subset)
+        components.append(VarianceComponent(tuple(FACTORS[axis] for axis in subset), total / shared))
+    return tuple(components)
+
+
+def _mean_square(values: Float64, subset: tuple[int, ...]) -> float:
+    """Return the mean square of the interaction of some axes (of one axis: of its means)."""
+    others = tuple(axis for axis in range(values.ndim) if axis not in subset)
+    effect: Float64 = np.asarray(values.mean(axis=others, keepdims=True))
+    for axis in subset:
+        effect = np.asarray(effect - effect.mean(axis=axis, keepdims=True))
+    degrees = math.prod(values.shape[axis] - 1 for axis in subset)
+    return float(np.square(effect).sum()) * (values.size // effect.size) / float(degrees)
+
+
+@dataclass(frozen=True)
+class SystemNoise:
+    """How far a measure of one system moves when it is asked again."""
+
+    subject: str
+    """The collection."""
+    system: str
+    measure: str
+    queries: int
+    repeats: int
+    judges: int
+    mean: float
+    deviation: float
+    """Standard deviation of the mean over the queries, from one asking to another."""
+    between: float
+    """Difference of two askings that 95 of 100 pairs do not exceed."""
+    changed: int
+    """Queries whose first ten documents are not the same in all askings."""
+    components: tuple[VarianceComponent, ...]
+    """Of the value of a query."""
+
+    @property
+    def of_mean(self) -> RunNoise:
+        """Return what a gate or a comparison allows for."""
+        return RunNoise(self.measure, self.deviation**2, self.repeats - 1)
+
+
+def system_noise(
+    subject: str, system: str, runs: Sequence[Run], labels: Sequence[Qrels], measures: Sequence[Measure]
+) -> list[SystemNoise]:
+    """Return the noise of each measure.
+
+    runs: rankings of one system, asked again each time.
+    labels: judgments of the queries, the first those that count; others of the same queries add the judge as a factor.
+
+    Raises BadValue for fewer rankings than FEWEST_REPEATS and fewer than two queries with a value everywhere.
+    """
+    if len(runs) < FEWEST_REPEATS:
+        raise BadValue(
+            f"found {len(runs)} rankings of {system}; how far it moves is seen from {FEWEST_REPEATS} askings on"
+        )
+    queries = [
+        query for query in labels[0].queries.tolist() if all(one.get(query) is not None for one in labels[1:])
+    ]
+    found = []
+    for measure in measures:
+        values = np.array([[_values(run, one, measure, queries) for one in labels] for run in runs])
+        values = values[:, :, ~np.isnan(values).any(axis=(0, 1))]
+        if values.shape[2] < 2:
+            raise BadValue(f"{subject}: fewer than two queries have a value of {measure} by all judgments")
+        means = values[:, 0].mean(axis=1)
+        deviation = float(means.std(ddof=1))
+        apart = student_quantile((1 + LEVEL) / 2, len(runs) - 1) * math.sqrt(2) * deviation
+        found.append(
+            SystemNoise(
+                subject, system, str(measure), values.shape[2], len(runs), len(labels), float(means.mean()),
+                deviation, apart, changed_queries(runs, queries), variance_components(values),
+            )
+        )  # fmt: skip
+    return found
+
+
+def changed_queries(runs: Sequence[Run], queries: Sequence[str], k: int = FIRST_DOCUMENTS) -> int:
+    """Return how many of the queries do not have the same first k documents, in the same order, in all rankings."""
+    tops = [run.top(k).to_dict() for run in runs]
+    return sum(len({tuple(top.get(query, {})) for top in tops}) > 1 for query in queries)
+
+
+def _values(run: Run, labels: Qrels, measure: Measure, queries: Sequence[str]) -> Float64:
+    scores = scores_of(Judged.of(run, labels), (measure,))
+    return np.asarray(scores.values[0][scores.queries.codes(queries)])
+
+
+# Tables.
+
+
+def noise_tables(noises: Sequence[SystemNoise]) -> tuple[Table, ...]:
+    """Return for each measure how far it moves, and the components of its variance."""
+    lines = [
+        f"{one.system} on {one.subject}, asked {one.repeats} times: {one.measure} {score(one.mean)} moves by "
+        f"{score(one.deviation)} (standard deviation of the mean over {counted(one.queries, 'query', 'queries')}); "
+        f"two askings differ by up to {score(one.between)} in 95 of 100 cases; "
+        f"{part_of(one.changed, one.queries, 'queries', 'changes its', 'change their')} first {FIRST_DOCUMENTS} "
+        "documents"
+        for one in noises
+    ]
+    rows = [["measure", "component", "standard deviation", "share of variance"]]
+    for one in noises:
+        whole = sum(max(0.0, part.variance) for part in one.components)
+        rows += [
+            [
+                one.measure,
+                " x ".join(part.factors),
+                score(math.sqrt(max(0.0, part.variance))),
+                percent(max(0.0, part.variance) / whole if whole else 0.0),
+            ]
+            for part in one.components
+        ]
+    return sentences(*lines), table_of(rows, right=2, keys=2)
+
+
+NOISES = ResultKind("noise", SystemNoise, noise_tables, parts="components")

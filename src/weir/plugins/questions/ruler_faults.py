@@ -1,0 +1,345 @@
+"""What is wrong with judgments, rankings and classes of queries, so that they measure something else than they say."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.audit.bias import term_overlap
+from weir.core.dangling import dangling
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryGroups
+from weir.core.rounding import count, counted, part_of, percent, score
+from weir.core.run import Run
+from weir.core.strings import Float64
+from weir.core.subject import Subject
+from weir.stats.distributions import binomial_tail, student_tail
+from weir.stats.sequential import by_lot
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A reason why a set of queries and judgments cannot measure what it is to measure."""
+
+    kind: str
+    """few queries, saturated, noisy, chosen by a system, not in the index, other documents, or contradicted classes."""
+    statement: str
+    """A sentence with the numbers in it."""
+    remedy: str
+    """The next thing to do."""
+    examples: tuple[str, ...] = ()
+    """Documents, queries or classes, a few."""
+
+
+EXAMPLES = 5
+ALPHA = 0.01
+"""Chance of a fault that is none."""
+
+# ----------
+# Relevant documents that one of the systems has chosen.
+
+AGREEMENT = 0.95
+"""Share of the relevant documents among a system's first ones from which it is asked whether it chose them."""
+DEEPEST_RANK = 100
+"""Depth down to which a system may have chosen documents."""
+HONEST_TAIL = 0.15
+"""Share that stands below a depth or nowhere, of this and what stands in the half above it: any ranking leaves more."""
+FIRST_EXCESS = 0.2
+"""How far a system's first documents alone must agree better than those of each other one."""
+
+
+def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
+    """Yield a fault for a system whose first documents the relevant ones are, and no other system's.
+
+    A ranking that did not choose the relevant documents finds them ever more rarely, and some far below or not at all.
+    Where one did, they end at the depth at which it chose.
+    """
+    total = int(np.count_nonzero(qrels.grade > 0))
+    wanted = math.ceil(AGREEMENT * total)
+    ranks = {name: np.sort(joined.rank[joined.grade > 0]) for name, joined in joins.items()}
+    for name, own in ranks.items():
+        if not wanted or len(own) < wanted or own[wanted - 1] > DEEPEST_RANK:
+            continue
+        depth = int(own[wanted - 1])
+        shares = {other: int(np.count_nonzero(of <= depth)) / total for other, of in ranks.items()}
+        most = max((share for other, share in shares.items() if other != name), default=0.0)
+        within = int(np.count_nonzero(own <= depth))
+        end, below = int(np.count_nonzero(own[:within] > depth / 2)), total - within
+        # Alone, the first document may be right for all queries; further ones do not end at one depth by themselves.
+        ends = depth > 1 and 1 - binomial_tail(below + 1, below + end, HONEST_TAIL) < ALPHA
+        if (ends and most < AGREEMENT) or (len(ranks) > 1 and shares[name] - most >= FIRST_EXCESS):
+            first = "first document" if depth == 1 else f"first {depth} documents"
+            beside = (
+                f"; each other system has {percent(most)} of them there at most" if len(ranks) > 1 else ""
+            )
+            yield Fault(
+                "chosen by a system",
+                f"{percent(shares[name])} of the relevant documents are among the {first} of {name} for their query, "
+                f"and {below:,} of {total:,} elsewhere{beside}",
+                f"if {name} chose what was judged, let people judge what others find too (weir labels pool)",
+                (name,),
+            )
+
+
+# ----------
+# Relevant documents that cannot be found.
+
+PROBES, PROBE_WORDS, PROBE_DEPTH = 100, 32, 100
+"""Relevant documents that a system is asked for by the first words of their own text, and ranks looked at."""
+
+
+def absent_documents(subject: Subject) -> Iterator[Fault]:
+    """Yield a fault where relevant documents are not in the collection."""
+    if subject.corpus is None or subject.qrels is None:
+        return
+    absent = dangling(subject.qrels, subject.corpus.ids)
+    if absent is not None and absent.relevant:
+        total = int(np.count_nonzero(subject.qrels.grade > 0))
+        yield Fault(
+            "not in the index",
+            f"{part_of(absent.relevant, total, 'relevant judgments', 'names a document', 'name documents')} that the "
+            "collection does not have" + (f"; {absent.cause}" if absent.cause else ""),
+            "take documents and judgments of one version",
+            absent.documents[:EXAMPLES],
+        )
+
+
+def probes(subject: Subject) -> dict[str, str]:
+    """Return the beginning of the texts of relevant documents, PROBES of them by lot, {document: text}."""
+    corpus, qrels = subject.need_corpus(), subject.need_qrels()
+    names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
+    codes = corpus.ids.codes(names)
+    there = {name: int(code) for name, code in zip(names, codes, strict=True) if code >= 0}
+    texts = dict[str, str]()
+    for name in by_lot(there)[:PROBES]:
+        title = "" if corpus.title is None else corpus.title[there[name]]
+        words = f"{title} {corpus.text[there[name]]}".split()
+        if words:
+            texts[name] = " ".join(words[:PROBE_WORDS])
+    return texts
+
+
+def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[Fault]:
+    """Yield a fault where a system does not find relevant documents by their own words, nor for their queries.
+
+    answers: to the queries of `probes`, each called as its document.
+    found: to the queries of the judgments.
+    """
+    tops, returned = answers.to_dict(), {doc for docs in found.to_dict().values() for doc in docs}
+    missing = [
+        name for name in answers.queries.tolist() if name not in tops.get(name, {}) and name not in returned
+    ]
+    if missing:
+        probed = len(answers.queries)
+        yield Fault(
+            "not in the index",
+            f"{part_of(len(missing), probed, 'relevant documents', 'is not', 'are not')} found by {system}, neither by "
+            f"the first {PROBE_WORDS} words of their own text nor for any query",
+            "see whether it holds the documents of the judgments, and under these identifiers",
+            tuple(missing[:EXAMPLES]),
+        )
+
+
+# ----------
+# Rankings of other documents.
+
+STRANGE_SHARE, STRANGERS = 0.01, 3
+"""Share and number of a ranking's first ten documents from which, absent from the collection, they are told."""
+SHARED_SHARE = 0.01
+"""Share of a ranking's documents that others or the judgments know, below which it is told."""
+USUAL_COUNT, UNSEEN_DEPTH, UNSEEN = 20, 100, 3
+"""Queries for which every other system has a document among so many, which one never has; number of such documents."""
+
+
+def other_documents(subject: Subject) -> Iterator[Fault]:
+    """Yield a fault for each ranking that seems to be of other documents than the collection or the other rankings."""
+    tops = {name: run.top(10) for name, run in subject.runs.items()}
+    for name, top in tops.items():
+        used = np.unique(top.doc[top.doc >= 0])
+        names = top.docs.take(used)
+        if subject.corpus is not None:
+            absent = np.flatnonzero(subject.corpus.ids.codes(names.strings) < 0)
+            strange = bool(len(absent) >= max(STRANGERS, STRANGE_SHARE * len(used)))
+            what = "that it returns among the first 10 are not in the collection"
+        else:
+            known = set(subject.need_qrels().docs.tolist())
+            known.update(doc for other, one in tops.items() if other != name for doc in _documents(one))
+            absent = np.array([at for at, doc in enumerate(names.tolist()) if doc not in known], np.int64)
+            strange = len(used) - len(absent) < SHARED_SHARE * len(used)
+            what = "that it returns among the first 10 are neither judged nor returned by another system"
+        if strange:
+            yield Fault(
+                "other documents",
+                f"{name}: {count(len(absent))} of {counted(len(used), 'document')} {what}",
+                f"make {name} on these documents, under these identifiers",
+                tuple(names.take(absent[:EXAMPLES]).tolist()),
+            )
+    yield from _unseen_documents(subject)
+
+
+def _documents(run: Run) -> set[str]:
+    return set(run.docs.take(np.unique(run.doc[run.doc >= 0])).tolist())
+
+
+def _unseen_documents(subject: Subject) -> Iterator[Fault]:
+    """Yield a fault for a deep ranking that never has what each of two other systems or more has again and again."""
+    deep = {
+        name: run for name, run in subject.runs.items() if np.diff(run.ptr).max(initial=0) >= UNSEEN_DEPTH
+    }
+    counts = {name: _counts(run.top(UNSEEN_DEPTH)) for name, run in deep.items()}
+    for name, run in deep.items():
+        others = [of for other, of in counts.items() if other != name]
+        if len(others) < 2:
+            continue
+        usual = {
+            doc for doc, times in others[0].items() if all(of.get(doc, 0) >= USUAL_COUNT for of in others)
+        }
+        unseen = sorted(usual - _documents(run)) if usual else []
+        if len(unseen) >= UNSEEN:
+            yield Fault(
+                "other documents",
+                f"{name} never has {counted(len(unseen), 'document')} that each other system has among its first "
+                f"{UNSEEN_DEPTH} for {USUAL_COUNT} queries or more",
+                f"make {name} anew: these documents came later, or it was not given them",
+                tuple(unseen[:EXAMPLES]),
+            )
+
+
+def _counts(run: Run) -> dict[str, int]:
+    times = np.bincount(run.doc[run.doc >= 0], minlength=len(run.docs))
+    used = np.flatnonzero(times)
+    return dict(zip(run.docs.take(used).tolist(), times[used].tolist(), strict=True))
+
+
+# ----------
+# Classes of queries whose names say something else.
+
+_KINDS = r"[-_ ]?(hops?|doc(ument)?s?|passages?|answers?|relevant|facts?)"
+NAMED = {
+    "unanswerable": r"un-?answerable|no[-_ ]?answers?|not[-_ ]answerable|out[-_ ]of[-_ ](scope|domain|corpus)",
+    "answerable": r"answerable",
+    "one document": rf"(single|one|1){_KINDS}",
+    "several documents": rf"(multi(ple)?|several|many|two|2){_KINDS}",
+    "easy": r"easy|simple",
+    "hard": r"hard|difficult|complex",
+    "shared words": r"exact([-_ ]match)?|verbatim|lexical|keywords?",
+    "other words": r"paraphras(e|es|ed|ing)|semantic|synonyms?|conceptual",
+    "short": r"short",
+    "long": r"long",
+}
+"""What the name of a class says of its queries, as a pattern of the whole name."""
+_MOST, _FEW_QUERIES = 0.5, 10
+
+
+def contradicted_classes(
+    groups: Sequence[QueryGroups], subject: Subject, values: Mapping[str, Float64]
+) -> Iterator[Fault]:
+    """Yield a fault for each class of queries that its name contradicts.
+
+    groups: several groupings of queries.
+    values: by system, in the order of the judged queries.
+    """
+    qrels = subject.need_qrels()
+    relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
+    for grouping in groups:
+        rows = grouping.rows(qrels.queries)
+        said = {
+            label: kind
+            for label in grouping.labels
+            for kind, pattern in NAMED.items()
+            if re.fullmatch(pattern, label.strip(), re.IGNORECASE)
+        }
+        for label, kind in said.items():
+            of_class = rows.get(label, np.empty(0, np.int64))
+            yield from _by_count(grouping, label, kind, of_class, relevant, qrels)
+        for one, other in combinations(said, 2):
+            first, second = sorted(
+                (one, other), key=lambda label: said[label] in ("hard", "other words", "long")
+            )
+            both = [rows.get(label, np.empty(0, np.int64)) for label in (first, second)]
+            if min(map(len, both)) >= _FEW_QUERIES:
+                kinds = said[first], said[second]
+                yield from _by_order(grouping.name, (first, second), kinds, both, subject, values)
+
+
+def _by_count(
+    grouping: QueryGroups,
+    label: str,
+    kind: str,
+    rows: NDArray[np.int64],
+    relevant: NDArray[np.int64],
+    qrels: Qrels,
+) -> Iterator[Fault]:
+    """Yield a fault where a class whose name tells how many documents are relevant has others."""
+    number = relevant[rows]
+    wrong, least, what = {
+        "unanswerable": (number > 0, 0.0, "has a relevant document"),
+        "answerable": (number == 0, 0.0, "has no relevant document"),
+        "one document": (number > 1, _MOST, "has several relevant documents"),
+        "several documents": (number < 2, _MOST, "has one relevant document at most"),
+    }.get(kind, (np.zeros(len(rows), np.bool_), 0.0, ""))
+    if wrong.any() and wrong.mean() > least:
+        names = qrels.queries.take(rows[wrong]).tolist()
+        found = part_of(len(names), len(rows), "queries", what, what.replace("has", "have", 1))
+        yield _contradicted(f"{grouping.name} '{label}': {found}", names)
+
+
+def _by_order(
+    name: str,
+    labels: tuple[str, str],
+    kinds: tuple[str, str],
+    rows: Sequence[NDArray[np.int64]],
+    subject: Subject,
+    values: Mapping[str, Float64],
+) -> Iterator[Fault]:
+    """Yield a fault where of two classes whose names order them the first stands behind the second."""
+    if kinds == ("easy", "hard"):
+        means = np.mean(list(values.values()), axis=0)
+        what, first, second = "mean score", means[rows[0]], means[rows[1]]
+    elif (
+        kinds == ("shared words", "other words")
+        and subject.corpus is not None
+        and subject.queries is not None
+    ):
+        qrels = subject.need_qrels()
+        overlap = term_overlap(subject, qrels)
+        known = (qrels.grade > 0) & ~np.isnan(overlap)
+        of_query = qrels.query_of_row()
+        what = "share of the query's words in relevant documents"
+        first, second = (overlap[known & np.isin(of_query, part)] for part in rows)
+    elif kinds == ("short", "long") and subject.queries is not None:
+        qrels = subject.need_qrels()
+        codes = subject.queries.ids.codes(qrels.queries.strings)
+        words = np.array([len(subject.queries.text[int(c)].split()) if c >= 0 else np.nan for c in codes])
+        what, first, second = "number of words", -words[rows[0]], -words[rows[1]]
+    else:
+        return
+    first, second = first[~np.isnan(first)], second[~np.isnan(second)]
+    if min(len(first), len(second)) < _FEW_QUERIES:
+        return
+    # Welch 1947.
+    errors = [float(part.var(ddof=1)) / len(part) for part in (second, first)]
+    difference, error = float(second.mean() - first.mean()), math.sqrt(sum(errors))
+    if difference > 0 and (
+        not error or student_tail(difference / error, min(len(first), len(second)) - 1) < ALPHA
+    ):
+        shown = [score(abs(float(part.mean()))) for part in (first, second)]
+        yield _contradicted(
+            f"{name}: the {what} of '{labels[0]}' is {shown[0]}, and that of '{labels[1]}' {shown[1]}", labels
+        )
+
+
+def _contradicted(statement: str, examples: Sequence[str]) -> Fault:
+    return Fault(
+        "contradicted classes",
+        statement,
+        "name the classes anew, or correct their queries; do not report scores by class before",
+        tuple(examples[:EXAMPLES]),
+    )

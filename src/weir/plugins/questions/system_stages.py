@@ -1,0 +1,335 @@
+"""The stages of a composed system, each with the ranking that leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from weir.api.given import all_rankings
+from weir.api.result_set import ResultSet
+from weir.argument_types import checked
+from weir.core.corpus import Corpus, Queries
+from weir.core.filters import DocumentLists, parse_filter
+from weir.core.qrels import Qrels
+from weir.core.run import Named, Run
+from weir.datasets.load import Dataset
+from weir.datasets.scoring_rules import ScoringRules, judged_by
+from weir.errors import BadValue
+from weir.experiment.experiment import Experiment
+from weir.experiment.stage_store import silent
+from weir.files.frames import qrels_from, refuse_mismatched, run_from
+from weir.files.paths import path_of
+from weir.measures.evaluate import distinct_names
+from weir.plugins.questions.funnel import FUNNELS, Funnel, FunnelRules, StageRanking, funnel_of
+from weir.plugins.questions.spans import GoldSpans, read_spans
+from weir.systems.compose import Filtered, Pipeline, narrowed
+from weir.systems.composite import folder_name, indexed, rankings, renumbered
+from weir.systems.fused import Fused
+from weir.systems.fusion.fuse import Pool, fused
+from weir.systems.lexical.passages import Chunked
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Retriever, Searcher, Shelf
+from weir.systems.rerank.reranking import (
+    rerank_depths,
+    rerank_room,
+    reranked_rows,
+    rows_of_run,
+)
+from weir.systems.restricted import restricted_search
+
+# ----------
+# Rankings of parts, each searched once.
+
+
+Asking: TypeAlias = Callable[[Retriever, Queries, int], Run]
+"""Returns the k best documents of each query by a part of a system."""
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A system that can be asked for what its stages before the last one would answer."""
+
+    def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
+        """Return the name of each earlier stage, first to last, with the system that answers as it does."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryShelf:
+    """A Shelf that holds the indexes of parts and the rankings they were asked for."""
+
+    searchers: dict[str, Searcher] = field(default_factory=dict)
+    runs: dict[tuple[str, int, int], tuple[Queries, Run]] = field(default_factory=dict)
+
+    def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
+        name = f"{id(corpus)} {folder_name(part)}"
+        if name not in self.searchers:
+            own = replace(context, folder=None, shelf=self)
+            self.searchers[name] = indexed(part, corpus, own)
+        return self.searchers[name]
+
+    def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
+        return _Remembering(self, folder_name(part), self.index(part, corpus, context))
+
+
+@dataclass(frozen=True, eq=False)
+class _Remembering:
+    shelf: MemoryShelf
+    name: str
+    searcher: Searcher
+
+    def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        key = self.name, id(queries), k
+        if key not in self.shelf.runs:  # the queries are held, so that no others get their id
+            self.shelf.runs[key] = queries, restricted_search(self.searcher, queries, k, context)
+        return self.shelf.runs[key][1]
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        return self.search(queries, k, context)
+
+    def costs(self) -> Costs:
+        return self.searcher.costs()
+
+
+# ----------
+# From a system to its stages.
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """What every part of a system is asked on one collection."""
+
+    corpus: Corpus
+    qrels: Qrels
+    ask: Asking
+    look: Asking
+    """Returns as many documents or more, to see what a cut loses."""
+    spans: GoldSpans | None = None
+
+    def stages(self, system: Retriever, queries: Queries, k: int) -> tuple[StageRanking, ...]:
+        """Return the stages of a system that is asked for k documents, the last one with all that it ordered."""
+        if isinstance(system, Filtered):
+            fitting = parse_filter(system.filter).mask(self.corpus)
+            permitted = narrowed(queries, self.corpus, fitting)
+            stage = StageRanking(f"filter {system.filter}", "filter", self.judged.allowed(permitted))
+            if not isinstance(system.system, COMPOSED):  # the filtered system is one that may be kept
+                return (stage, StageRanking(str(system.system), "search", self.look(system, queries, k)))
+            return (stage, *self.stages(system.system, permitted, k))
+        if isinstance(system, Fused):
+            return (self._fusion(system, queries, k),)
+        if isinstance(system, Pipeline):
+            return self._reranked(system, queries, k)
+        if isinstance(system, Chunked) and self.spans is not None:
+            whole = self.judged.without(self.spans.cut_by(system, self.corpus, self.judged.queries))
+            chunker = StageRanking(f"passages of {system.words} words", "chunker", whole)
+            return (chunker, *self._searched(system, queries, k))
+        return self._searched(system, queries, k)
+
+    @property
+    def judged(self) -> Run:
+        """Return the judged documents of each query, without order."""
+        qrels = self.qrels
+        return Run.from_columns(
+            qrels.queries,
+            qrels.docs,
+            qrels.query_of_row(),
+            qrels.doc,
+            np.zeros(len(qrels.doc)),
+            Named("judged"),
+        )
+
+    def _searched(self, system: Retriever, queries: Queries, k: int) -> tuple[StageRanking, ...]:
+        before = system.earlier_stages() if isinstance(system, Staged) else ()
+        runs = [(name, self.look(one, queries, k)) for name, one in (*before, (str(system), system))]
+        return tuple(
+            StageRanking(name, "rerank" if n else "search", run) for n, (name, run) in enumerate(runs)
+        )
+
+    def _fusion(self, system: Fused, queries: Queries, k: int) -> StageRanking:
+        depth = system.part_depth(k)
+        runs = {name: self.ask(part, queries, depth) for name, part in system.distinct.items()}
+        branches = [
+            with_cut(self.stages(part, queries, depth), runs[name], depth)
+            for name, part in system.distinct.items()
+        ]
+        pool = Pool.of([runs[folder_name(part)] for part in system.parts])
+        whole = renumbered(fused(pool, system.fusion), self.corpus)
+        return StageRanking(f"{system.fusion} of {len(system.parts)}", "fusion", whole, tuple(branches))
+
+    def _reranked(self, system: Pipeline, queries: Queries, k: int) -> tuple[StageRanking, ...]:
+        room = rerank_room(system, queries, k, self.corpus)
+        first = self.ask(system.first, queries, room)
+        scored = reranked_rows(system, first, queries, self.corpus)
+        # Scored documents stand first, so that others matter only where fewer are scored than answered.
+        count = np.maximum(np.bincount(first.query_of_row()[scored], minlength=len(first)), k)
+        after = self.ask(system, queries, room)
+        after = rows_of_run(after, np.flatnonzero(after.ranks() <= count[after.query_of_row()]))
+        reached = first.among(DocumentLists(after.docs, after.ptr, after.doc))
+        # The query's own document is scored besides; it is not counted here either.
+        depth = max(min(rerank_depths(system, queries).max(initial=0), count.max(initial=0)), k)
+        stages = with_cut(self.stages(system.first, queries, room), reached, int(depth))
+        return (*stages, StageRanking(str(system.reranker), "rerank", after))
+
+
+COMPOSED = (Filtered, Fused, Pipeline, Chunked, Staged)
+"""Systems whose stages are told apart."""
+
+
+def with_cut(
+    stages: tuple[StageRanking, ...], run: Run, depth: int, always: bool = False
+) -> tuple[StageRanking, ...]:
+    """Return the stages and the cut at a depth after them, left out where nothing stands beyond unless `always`."""
+    if not always and len(run.doc) >= len(stages[-1].run.doc):
+        return stages
+    return (*stages, StageRanking(f"first {depth:,}", "cut", run))
+
+
+def may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
+    """Return stages for judged documents that no system can answer with: absent, forbidden, the query itself."""
+    stages, allowed = list[StageRanking](), judged
+    there = np.flatnonzero(dataset.corpus.ids.codes(judged.docs.strings)[judged.doc] >= 0)
+    for name, left in (
+        ("documents of the collection", rows_of_run(judged, there)),
+        ("documents that the queries permit", judged.allowed(dataset.queries)),
+        (
+            "documents that are not the query",
+            judged.without_self() if dataset.self_match == "drop" else judged,
+        ),
+    ):
+        if len(left.doc) < len(judged.doc):
+            allowed = allowed.among(DocumentLists(left.docs, left.ptr, left.doc))
+            stages.append(StageRanking(name, "documents", allowed))
+    return tuple(stages)
+
+
+def stages_on(
+    dataset: Dataset, system: Retriever, k: int, ask: Asking, look: Asking, spans: GoldSpans | None = None
+) -> tuple[StageRanking, ...]:
+    """Return the stages of a system on a collection, first to last, the cut at k being the last.
+
+    system: adapted to the collection.
+    ask: returns rankings of its parts.
+    look: returns rankings that are as deep or deeper, in which what a cut loses is seen.
+    """
+    walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)
+    drops = dataset.self_match == "drop"
+    whole = ask(system, dataset.queries, k + drops)
+    stages = with_cut(walk.stages(system, dataset.queries, k + drops), whole, k, always=True)
+    if drops:
+        stages = tuple(map(_without_self, stages))
+    last = replace(stages[-1], run=stages[-1].run.top(k))
+    return (*may_be_ranked(dataset, walk.judged), *stages[:-1], last)
+
+
+def _without_self(stage: StageRanking) -> StageRanking:
+    branches = tuple(tuple(map(_without_self, branch)) for branch in stage.branches)
+    return replace(stage, run=stage.run.without_self(), branches=branches)
+
+
+# ----------
+# The functions of Python.
+
+
+@checked
+def funnel(
+    dataset: str | Path | Dataset,
+    system: object,
+    rules: FunnelRules | None = None,
+    spans: str | Path | None = None,
+    results: str | Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ResultSet[Funnel]:
+    """Follow relevant documents through the stages of a system: `weir study funnel`.
+
+    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running the parts.
+
+    dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
+    system: such as 'rrf(bm25, dense("minilm")) >> cross("minilm")'; braces stand for several.
+    rules: weir.FunnelRules.
+    spans: gold passages, lines of JSON with query, document and either text or start and end in characters. A document
+        whose passages a chunker cuts in two is lost there.
+    results: a results folder, where the parts' indexes and rankings are read and kept; by default all stay in memory.
+    progress: called with (stage, amount done, total).
+    """
+    rules = rules or FunnelRules()
+    watch = progress or (lambda stage, done, total: None)
+    experiment = Experiment((dataset,), (system,), k=rules.k)
+    found = []
+    memory = MemoryShelf()
+    for cell in experiment.cells(Path() if results is None else path_of(results), watch):
+        collection, shelf = cell.stages.dataset, memory if results is None else cell.stages
+        if collection.unjudged:
+            raise BadValue(
+                f"{collection.name} has no judgments; a funnel follows documents that are relevant"
+            )
+        given = None if spans is None else read_spans(path_of(spans), collection.corpus)
+        ask = asking(shelf, collection, watch)
+        look = looking(ask, min(rules.depth, len(collection.corpus)))
+        stages = stages_on(collection, cell.adapted, rules.k, ask, look, given)
+        made = funnel_of(stages, collection.qrels, rules, (collection.corpus, collection.queries))
+        found.append(replace(made, dataset=collection.name, system=str(cell.system)))
+    return ResultSet(FUNNELS, tuple(found))
+
+
+def asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None]) -> Asking:
+    """Return a function that asks the parts of systems on a collection, by indexes and rankings of a shelf."""
+
+    def ask(system: Retriever, queries: Queries, k: int) -> Run:
+        context = Context(progress=lambda done, total: watch(f"{dataset.name}  {system}", done, total))
+        searcher = shelf.answers(system, dataset.corpus, context)
+        run = rankings(searcher, queries, k, system, dataset.name, context)
+        return renumbered(run, dataset.corpus)
+
+    return ask
+
+
+def looking(ask: Asking, depth: int) -> Asking:
+    """Return a function that asks for at least `depth` documents, without warnings: more than the system needs."""
+
+    def look(system: Retriever, queries: Queries, k: int) -> Run:
+        with silent():
+            return ask(system, queries, max(depth, k))
+
+    return look
+
+
+@checked
+def funnel_of_rankings(
+    qrels: object,
+    *rankings: object,
+    rules: FunnelRules | None = None,
+    collection: str | Path | Dataset | None = None,
+) -> ResultSet[Funnel]:
+    """Follow relevant documents through rankings that stages of a pipeline made: `weir study funnel QRELS RUN RUN`.
+
+    Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
+
+    qrels: judgments, or a collection.
+    rankings: first to last, as `weir.evaluate` takes runs; each is what the stages after it are given.
+    rules: weir.FunnelRules.
+    collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
+    """
+    rules = rules or FunnelRules()
+    judgments, collection = judged_by(qrels, collection)
+    given = list(all_rankings(rankings, collection))
+    for one in given:
+        refuse_mismatched(judgments, one)
+    scoring = ScoringRules.of(collection)
+    runs = [scoring.ranked(run_from(one)) for one in given]
+    long = [str(one) if isinstance(one, (str, Path)) else f"ranking {n}" for n, one in enumerate(given, 1)]
+    names = distinct_names([run.name for run in runs], long)
+    stages = tuple(
+        StageRanking(name, "rerank" if n else "search", run)
+        for n, (name, run) in enumerate(zip(names, runs, strict=True))
+    )
+    if stages:
+        stages = with_cut(stages, runs[-1].top(rules.k), rules.k, True)
+    dataset = scoring.dataset
+    documented = dataset is not None and dataset.layout.documents is not None
+    texts = (dataset.corpus if dataset is not None and documented else None, scoring.queries)
+    made = funnel_of(stages, scoring.counted(qrels_from(judgments)), rules, texts)
+    name = "" if dataset is None else dataset.name
+    return ResultSet(FUNNELS, (replace(made, dataset=name, system=" > ".join(names)),), scoring.notes)

@@ -1,0 +1,52 @@
+"""The noise of systems that answer otherwise when they are asked again, in tests of differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weir.core.strings import Float64
+from weir.stats.distributions import student_quantile, student_tail
+from weir.stats.significance import deviation_of, exact_mean
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """How a mean over queries varies from one asking of a system to another."""
+
+    measure: str
+    variance: float
+    """Of the mean."""
+    degrees: int
+    """Askings that it was estimated from, less one."""
+
+    def error(self, differences: Float64) -> tuple[float, float]:
+        """Return the standard error of the mean difference of two noisy systems, and its degrees of freedom.
+
+        differences: float64[n], two queries or more, of one asking of each.
+        """
+        # Both systems are taken to be as noisy as the one that was asked again (Satterthwaite 1946). Noise that differs
+        # from query to query is counted twice, as differences vary with it: the error is rather too large.
+        of_queries, of_runs = deviation_of(differences) ** 2 / len(differences), 2 * self.variance
+        total = of_queries + of_runs
+        if not total:
+            return 0.0, len(differences) - 1.0
+        parts = of_queries**2 / (len(differences) - 1) + of_runs**2 / self.degrees
+        return math.sqrt(total), total**2 / parts
+
+    def bound(self, differences: Float64, level: float) -> float:
+        """Return the one-sided lower bound of the mean difference, which holds with probability `level`."""
+        error, degrees = self.error(differences)
+        return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
+
+    def tail(self, differences: Float64) -> float:
+        """Return the one-sided p-value of the claim that the mean is at most 0; 0 or 1 if nothing varies."""
+        error, degrees = self.error(differences)
+        mean = exact_mean(differences)
+        return student_tail(mean / error, degrees) if error else float(mean <= 0)
+
+
+def noise_of(noises: Iterable[RunNoise], measure: str) -> RunNoise | None:
+    """Return the noise of a measure; None if it is not known."""
+    return next((one for one in noises if one.measure == measure), None)

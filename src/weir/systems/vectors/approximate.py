@@ -1,0 +1,148 @@
+"""Search by another library's approximate index, and its loss against exact search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.order import ranked
+from weir.core.strings import Float32, Int32, Int64
+from weir.errors import BadValue
+from weir.registry import Registry
+from weir.systems.vectors.exact_search import Found, VectorSource, query_dot_products, search
+
+
+class Approximate(Protocol):
+    """An approximate vector index that another library, such as FAISS, has built."""
+
+    def near(self, queries: Float32, k: int) -> Int64:
+        """Return up to k document numbers for each query, int64[Q, k], padded with -1."""
+        ...
+
+    def decoded(self, start: int, stop: int) -> Float32:
+        """Return vectors start..stop-1 as the index stores them."""
+        ...
+
+    def size(self) -> int:
+        """Return the size of the index in bytes."""
+        ...
+
+    def write(self, path: Path) -> None:
+        """Write the index to a file in the library's own format."""
+        ...
+
+
+class ApproximateIndex(Protocol):
+    """A kind of index with its settings, as in `dense(index=..., effort=...)`."""
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The settings of a system that uses it."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Return everything that decides its results; "engine" is None if not installed."""
+        ...
+
+    def require(self) -> None:
+        """Raise MissingExtra if its library is not installed."""
+        ...
+
+    def build(self, rows: VectorSource) -> Approximate:
+        """Return an index of vectors for dot products; raises BadValue if the library cannot, and MissingExtra."""
+        ...
+
+    def open(self, path: Path, dimensions: int) -> Approximate:
+        """Return a written index; raises StoreError if it cannot be read."""
+        ...
+
+
+class IndexMaker(Protocol):
+    """A function that returns an approximate index with a given effort."""
+
+    def __call__(self, name: str, effort: int, /) -> ApproximateIndex:
+        """Return the kind of index; raises BadValue for a bad name or effort."""
+        ...
+
+
+INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approximate_indexes")
+"""Libraries of approximate indexes."""
+
+
+def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:
+    """Return an index by name, None for exact search; raises BadValue for effort without an index."""
+    if name is not None:
+        return INDEX_LIBRARIES.get("faiss")(name, effort)
+    if effort:
+        raise BadValue(f"effort is {effort!r}; expected a whole number from 0, beside index")
+    return None
+
+
+def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
+    """Return an index's documents, scored exactly and in trec order."""
+    near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
+    ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
+    for q, numbers in enumerate(near):
+        some = np.unique(numbers[numbers >= 0])
+        score = query_dot_products(rows.take(some), queries[q])
+        order = ranked(np.zeros(len(some), np.int32), score, tie_rank[some])
+        docs.append(some[order].astype(np.int32))
+        scores.append(score[order].astype(np.float32))
+        ptr[q + 1] = ptr[q] + len(some)
+    return Found(ptr, np.concatenate(docs), np.concatenate(scores), int(ptr[-1]))
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Mean shares of the exact k best that an index misses."""
+
+    quantisation: float
+    """Share missed even by an exact search of the vectors as the index stores them."""
+    graph: float
+    """The rest, missed by not searching everywhere; below 0 if it offsets quantisation errors."""
+
+    @property
+    def total(self) -> float:
+        """Share of the exact k best that is missed."""
+        return self.quantisation + self.graph
+
+
+def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
+    """Return an index's loss against exact search, averaged over queries."""
+    k = min(k, len(rows))
+    exact = search(rows, queries, k).doc.reshape(-1, k)
+    remembered = _Remembered(index, len(rows), rows.dimensions)
+    remembered_best = search(remembered, queries, k).doc.reshape(-1, k)
+    near = index.near(np.ascontiguousarray(queries, np.float32), k)
+    quantisation = 1 - _shared(exact, remembered_best)
+    return Loss(quantisation, 1 - _shared(exact, near) - quantisation)
+
+
+@dataclass(frozen=True, eq=False)
+class _Remembered:
+    """A VectorSource of the vectors as an index stores them."""
+
+    index: Approximate
+    count: int
+    dimensions: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def block(self, start: int, stop: int) -> Float32:
+        return np.ascontiguousarray(self.index.decoded(start, stop), np.float32)
+
+    def take(self, numbers: NDArray[np.integer]) -> Float32:
+        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+        return np.concatenate([self.block(int(run[0]), int(run[-1]) + 1) for run in runs])
+
+    def release(self) -> None:
+        pass  # each block is a copy
+
+
+def _shared(a: NDArray[np.integer], b: NDArray[np.integer]) -> float:
+    return float(np.mean([len(np.intersect1d(x, y)) / len(x) for x, y in zip(a, b, strict=True)]))

@@ -1,0 +1,211 @@
+"""The local page in a real browser: by keyboard alone, in both themes and widths, with no request to elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+pytest.importorskip("starlette", reason="needs the `app` extra")
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+uvicorn = pytest.importorskip("uvicorn", reason="needs the `app` extra")
+CHROMIUM = shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("needs Debian's chromium", allow_module_level=True)
+
+from tests.unit.test_app_pages import HOSTILE, TOKEN, results  # noqa: E402, F401 - after the skip; a fixture
+from weir.plugins.app.folder import Folder  # noqa: E402 - after the skip
+from weir.plugins.app.judging import pages as judging  # noqa: E402 - after the skip
+from weir.plugins.app.judging.rooms import Rooms  # noqa: E402 - after the skip
+from weir.plugins.app.pages import PARTS, WORDS  # noqa: E402 - after the skip
+from weir.plugins.app.server import Access, address, application  # noqa: E402 - after the skip
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture(scope="module")
+def base(results) -> str:  # noqa: F811 - the fixture
+    listening = socket.create_server(("127.0.0.1", 0))
+    rooms = Rooms.beside(results, judges=("me",))
+    app = application(Folder(results), [*PARTS, *judging.PAGES], Access({TOKEN: "me"}), WORDS, rooms)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    rooms.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        one = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def page(browser, base):
+    """The first page, opened by its token; a request to elsewhere and any complaint fail the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    opened = context.new_page()
+    asked, said = [], []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.on(
+        "console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None
+    )
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened.goto(f"{base}/?token={TOKEN}")
+    yield opened
+    context.close()
+    assert [url for url in asked if not url.startswith(f"{base}/")] == []
+    assert said == []
+
+
+def settled(page) -> None:
+    page.wait_for_load_state("networkidle")
+
+
+def test_a_document_is_reached_and_explained_by_keyboard_alone(page, base):
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{base}/c/brook-facts*")
+    page.wait_for_selector(".weir-filters :text('howlers')")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/q/*")
+    assert page.locator("h1").inner_text() == second
+    page.keyboard.press("p")
+    page.wait_for_function("words => document.querySelector('h1').innerText !== words", arg=second)
+    page.keyboard.press("n")
+    page.wait_for_function("words => document.querySelector('h1').innerText === words", arg=second)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".weir-places")
+    assert page.locator(".weir-part").count() > 3
+    page.keyboard.press("m")
+    page.wait_for_url("**depth=20*")
+    page.keyboard.press("u")
+    page.wait_for_url(f"{base}/c/brook-facts?*")
+    page.go_back()
+    page.wait_for_url("**depth=20*")
+    page.keyboard.press("t")
+    page.wait_for_url(f"{base}/try?*")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.wait_for_url(f"{base}/")
+
+
+def test_a_list_is_searched_filtered_and_explained_by_keyboard(page, base):
+    page.goto(f"{base}/c/brook-facts?systems=bm25,rm3")
+    page.wait_for_selector(".weir-filters :text('howlers')")
+    rows = page.locator("#rows [data-item]")
+    assert rows.count() == 21
+    page.keyboard.press("/")
+    page.keyboard.type("lightning")
+    page.wait_for_function("() => document.querySelectorAll('#rows [data-item]').length === 1")
+    assert "find=lightning" in page.url
+    page.keyboard.press("Escape")
+    page.keyboard.press("w")
+    page.wait_for_selector("#why table")
+    page.keyboard.press("?")
+    keys = page.locator("dialog[open] kbd").all_inner_texts()
+    assert {"j k", "Enter", "/", "w", "?"} <= set(keys)
+    page.keyboard.press("Escape")
+    page.get_by_label("queries").select_option("won")
+    page.get_by_label("containing").fill("")
+    won = int(page.locator(".weir-filters a", has_text="won").inner_text().split()[-1])
+    page.wait_for_function(
+        "number => document.querySelectorAll('#rows [data-item]').length === number", arg=won
+    )
+
+
+def test_a_long_list_goes_on_as_it_is_scrolled(page, base, monkeypatch):
+    monkeypatch.setattr("weir.plugins.app.queries_page.PART_ROWS", 8)
+    page.set_viewport_size({"width": 1440, "height": 400})
+    page.goto(f"{base}/c/brook-facts?systems=bm25,rm3")
+    for _ in range(25):
+        page.keyboard.press("j")
+        page.wait_for_timeout(100)
+    page.wait_for_function("() => document.querySelectorAll('#rows [data-item]').length === 21")
+    names = page.locator("#rows [data-item]").all_inner_texts()
+    assert len(set(names)) == 21
+
+
+def test_a_query_is_answered_while_it_is_typed(page, base):
+    page.goto(f"{base}/try?collection=brook-facts&systems=bm25,rm3")
+    page.keyboard.type("why do rivers flood")
+    page.wait_for_selector(".weir-doc u")
+    page.wait_for_function("() => location.search.includes('flood')")
+    assert page.locator(".weir-beside section").count() == 2
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".weir-places")
+
+
+def test_a_query_is_put_into_the_golden_set_and_judged_by_keyboard(page, base):
+    page.goto(f"{base}/try?collection=brook-facts&systems=bm25,rm3&query=why do rivers flood")
+    page.keyboard.press("Escape")
+    with page.expect_navigation():
+        page.keyboard.press("e")
+    assert page.url.endswith("/judge/golden-brook-facts/q/g1")
+    grades = page.locator("button[data-key='1']")
+    most = grades.count()
+    for number in range(most):
+        page.keyboard.press("1")
+        page.wait_for_function(
+            "n => document.querySelectorAll('button[data-key=\"1\"][aria-pressed=true]').length === n",
+            arg=number + 1,
+        )
+    with page.expect_navigation():
+        page.keyboard.press("g")
+    page.goto(f"{base}/c/brook-facts/q/12?systems=bm25,rm3")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("l")
+    assert page.evaluate("document.activeElement.closest('li').id") == "a-1-2"
+    page.keyboard.press("h")
+    assert page.evaluate("document.activeElement.closest('li').id") == "a-0-2"
+    with page.expect_navigation():
+        page.keyboard.press("e")
+    assert page.url.endswith("/judge/brook-facts-queries/q/12")
+
+
+PLACES = ["/", "/c/brook-facts?systems=bm25,rm3", "/c/brook-facts/q/12?systems=bm25,rm3,rrf(bm25, rm3)",
+          "/c/brook-facts/q/12", "/c/brook-facts/q/12/d/1129", "/c/brook-facts", "/try?collection=brook-facts&query=rivers", "/c/brook-facts/why?systems=bm25,rm3",
+          "/judge", "/judge/golden-brook-facts/progress", "/c/nowhere", *(address("c", "mine", "q", name) for name in HOSTILE[:3])]  # fmt: skip
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_sticks_out_and_axe_finds_nothing(page, base, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=theme)
+    for place in PLACES:
+        if place != "/c/nowhere":  # its answer is an error, which a console tells
+            page.goto(base + place)
+        settled(page)
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+        for width in (390, 768, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.scrollingElement.scrollWidth") <= width, (place, width)
+
+
+def test_without_javascript_every_page_is_there(browser, base):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{base}/?token={TOKEN}")
+    page.locator("table a").first.click()
+    page.get_by_role("button", name="Show").click()
+    page.locator("#rows a").first.click()
+    assert page.locator(".weir-doc").count() > 2
+    context.close()

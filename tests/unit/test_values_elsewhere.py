@@ -1,0 +1,176 @@
+"""Values by query as CSV and back, known values compared, names of run files, published scores of copies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weir
+from tests.unit.brooklet import write_collection
+from weir.api import progress as progress_module
+from weir.api.progress import Progress
+from weir.cli import main
+from weir.core.short_names import run_file_name, short_names
+from weir.errors import BadValue, FormatError
+from weir.files.formats import BY_SUFFIX
+from weir.files.runs import run_name
+from weir.files.score_files import VALUE_COLUMNS, read_values, values_csv
+
+NAMES = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=6)
+VALUES = st.floats(-1e6, 1e6) | st.just(math.nan)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    qrels = tmp_path / "qrels"
+    qrels.write_text("".join(f"q{n} 0 d{n} 1\n" for n in range(8)))
+    for name, other in (("good", 1.0), ("poor", 3.0)):
+        rows = [f"q{n} Q0 {d} 0 {s} t\n" for n in range(8) for d, s in ((f"d{n}", 2.0), ("x", other))]
+        (tmp_path / f"{name}.trec").write_text("".join(rows))
+    return qrels, tmp_path / "good.trec", tmp_path / "poor.trec"
+
+
+def out(capsys, *arguments: object) -> str:
+    assert main(list(map(str, arguments))) == 0
+    return capsys.readouterr().out
+
+
+@given(
+    st.dictionaries(
+        NAMES.filter(lambda name: name.strip() == name),
+        st.lists(VALUES, min_size=3, max_size=3),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_values_by_query_read_back_as_they_were_whatever_systems_are_called(systems):
+    scored = {
+        ("data", name): weir.Scores.from_dict({"nDCG@10": dict(zip(("q1", "q,2", 'q"3'), row, strict=True))})
+        for name, row in systems.items()
+    }
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "values.csv"
+        path.write_text(values_csv(scored.items()), encoding="utf-8", newline="")
+        back = read_values(path)
+    assert list(back) == list(systems)
+    for (_, name), scores in scored.items():
+        assert repr(back[name].to_dict()) == repr(scores.to_dict())  # nan too
+
+
+def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(runs, tmp_path, capsys):
+    qrels, *files = runs
+    for some in (files[:1], files):
+        text = out(capsys, "eval", qrels, *some, "-m", "nDCG@10", "-m", "AP", "--per-query", "--csv")
+        header, *rows = csv.reader(io.StringIO(text))
+        assert tuple(header) == VALUE_COLUMNS
+        assert len(rows) == 8 * 2 * len(some)
+        for dataset, system, measure, query, value in rows:
+            path = next(path for path in files if path.stem == system)
+            assert dataset == "qrels"
+            assert float(value) == weir.evaluate(qrels, path, measure)[measure][query]
+    (tmp_path / "values.csv").write_text(text)
+    compared = out(capsys, "compare", tmp_path / "values.csv", "-m", "nDCG@10")
+    from_files = out(capsys, "compare", qrels, *files, "-m", "nDCG@10")
+    assert compared.split("\n")[1:] == from_files.split("\n")[1:]
+    bounded = out(capsys, "eval", qrels, files[0], "-m", "AP", "--ties", "bounds", "--per-query", "--csv")
+    assert bounded.split("\n")[0].strip() == ",".join((*VALUE_COLUMNS, "lowest", "highest"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("query,BM25\nq1,0.5\n", "expected a header with dataset, system, measure, query, value"),
+        ("system,measure,query,value\na,AP,q1,high\n", "line 2"),
+        ("system,measure,query,value\na,AP,q1,1\na,AP,q1,1\n", "twice for a"),
+        ("system,measure,query,value\na,AP,q1,1\na,RR,q2,1\n", "RR has other queries than AP"),
+        ("dataset,system,measure,query,value\nx,a,AP,q1,1\ny,a,AP,q1,1\n", "a second dataset, y"),
+    ],
+)
+def test_another_table_of_values_is_refused_with_what_was_found(text, said, tmp_path):
+    (tmp_path / "values.csv").write_text(text)
+    with pytest.raises(FormatError, match=said):
+        read_values(tmp_path / "values.csv")
+
+
+def test_known_values_are_compared_as_the_refusal_of_dicts_says():
+    first, second = ({f"q{n}": value + n / 100 for n in range(9)} for value in (0.1, 0.5))
+    with pytest.raises(BadValue, match=r"weir\.Scores\.from_dict"):
+        weir.compare({"a": first, "b": second})
+    scores = {name: weir.Scores.from_dict({"nDCG@10": of}) for name, of in (("a", first), ("b", second))}
+    [comparison] = weir.compare(scores)
+    assert comparison.pairs[0].difference == pytest.approx(0.4)
+    for odd in ({}, {"AP": {}}):
+        with pytest.raises(BadValue, match="no values"):
+            weir.Scores.from_dict(odd)
+
+
+@given(st.sampled_from([*sorted(BY_SUFFIX), ""]), st.sampled_from(["", ".gz", ".zst"]), st.booleans())
+def test_a_file_of_rankings_has_one_name_alone_and_in_a_results_folder(ending, packed, of_dataset):
+    file = f"BM25{ending}{packed}"
+    assert run_name(Path("runs") / file) == "BM25"
+    assert short_names([f'run("runs/{file}")', "bm25"])[0] == "BM25"
+    if of_dataset:
+        assert run_file_name("{dataset}." + file) == "BM25"
+    both = short_names([f'run("a/{file}")', f'run("b/{file}")'])
+    assert len(set(both)) == 2
+
+
+def test_run_files_go_by_their_names_in_every_form_and_are_labelled_by_them(runs, tmp_path, capsys):
+    _, *files = runs
+    data = write_collection(
+        tmp_path / "data", {**{f"d{n}": ("", f"weir {n}") for n in range(8)}, "x": ("", "x")}
+    )
+    (data / "queries.jsonl").write_text("".join(f'{{"_id": "q{n}", "text": "weir"}}\n' for n in range(8)))
+    rows = "".join(f"q{n}\td{n}\t1\n" for n in range(8))
+    (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    systems = [word for path in files for word in ("-s", f'run("{path}")')]
+    folder = tmp_path / "r"
+    out(capsys, "run", "-d", data, *systems, "-m", "nDCG@10", "-o", folder, "-q")
+    assert "data & good & " in out(capsys, "results", folder, "--latex")
+    assert "| data | poor |" in out(capsys, "results", folder, "--markdown")
+    assert "data & best & " in out(capsys, "results", folder, "--latex", "--label", "best=good")
+    assert "good - poor" in out(capsys, "compare", folder, "--baseline", "poor")
+
+
+def test_results_in_python_have_the_letters_of_the_command(tmp_path, capsys):
+    weir.benchmark(["brook-facts", "brook-news"], ["bm25", "rm3"], ["nDCG@10"], tmp_path)
+    table = weir.results(tmp_path)
+    assert table.shown() == out(capsys, "results", tmp_path).rstrip("\n")
+    assert table.to_latex() == out(capsys, "results", tmp_path, "--latex").rstrip("\n")
+    assert "$^{\\mathrm{a}}$" in table.to_latex()
+
+
+@pytest.mark.parametrize(
+    ("asked", "dataset", "split"),
+    [
+        ("msmarco:test", "trec-dl-2019", "test"),
+        ("hf:mteb/scifact", "scifact", None),
+        ("scifact", "scifact", None),
+        ("scifact:test", "scifact", "test"),
+    ],
+)
+def test_a_copy_and_a_split_have_the_scores_of_what_they_are_copies_of(asked, dataset, split):
+    scores = weir.published(asked)
+    assert len(scores) > 0
+    assert {one.dataset for one in scores} == {dataset}
+    assert list(scores) == [one for one in weir.published(dataset) if split in (None, one.split)]
+
+
+def test_progress_outside_a_terminal_begins_after_a_while(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    with Progress(after=10) as progress:
+        progress("index", 1, 9)
+        now[0] += 9
+        progress("search", 1, 9)
+        assert capsys.readouterr().err == ""
+        now[0] += 2
+        progress("search", 2, 9)
+        assert "search  2/9" in capsys.readouterr().err
