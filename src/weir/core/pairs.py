@@ -14,15 +14,23 @@ class HoldsPairs(Protocol):
     """Rows of a query and a document each, no pair twice: a Run, a Qrels."""
 
     @property
-    def queries(self) -> Ids: ...
-    @property
-    def docs(self) -> Ids: ...
-    @property
-    def doc(self) -> Int32:
-        """Return int32[n], -1 for a document whose identifier is not known."""
+    def queries(self) -> Ids:
+        """Return the identifiers of the queries."""
         ...
 
-    def query_of_row(self) -> Int32: ...
+    @property
+    def docs(self) -> Ids:
+        """Return the identifiers of the documents."""
+        ...
+
+    @property
+    def doc(self) -> Int32:
+        """Return the document of each row, int32[n], numbered as in `docs`; -1 where its identifier is not known."""
+        ...
+
+    def query_of_row(self) -> Int32:
+        """Return the query of each row, int32[n], numbered as in `queries`."""
+        ...
 
 
 def pair_rows(
