@@ -1,9 +1,9 @@
-"""Make the pages and pictures that come from the code: measures, systems, commands, api, speed, brook, report.
+"""Make what the documentation takes from the code: the site's reference pages, and pictures below docs/.
 
-    python scripts/make_docs.py            # all of it, as `make docs` does
-    python scripts/make_docs.py --pages    # without brook.svg and report.png, which take more
+    python scripts/make_docs.py            # all pictures, as `make docs` does
+    python scripts/make_docs.py --pages    # speed.svg and help.svg alone, which take a second
 
-tests/conformance/test_docs.py fails when a page no longer says what the code does.
+scripts/make_site.py builds the reference pages into the site; none is kept. tests/conformance/test_docs.py holds both.
 """
 
 from __future__ import annotations
@@ -515,14 +515,14 @@ PAGES = {
     "commands.md": commands_page,
     "api.md": api_page,
     "published-systems.md": published_page,
-    "speed.svg": speed_picture,
-    "help.svg": help_picture,
 }
-"""The pages and pictures made here, by name."""
+"""The reference pages of the site, by name."""
+PICTURES = {"speed.svg": speed_picture, "help.svg": help_picture}
+"""Pictures below docs/ that are made without a browser, by name."""
 
 if __name__ == "__main__":
-    for page_name, page in PAGES.items():
-        (DOCS / page_name).write_text(page(), encoding="utf-8")
+    for name, made in PICTURES.items():
+        (DOCS / name).write_text(made(), encoding="utf-8")
     if "--pages" not in sys.argv:
         picture(DOCS / "brook.svg")
         report_pictures(DOCS.parent / "demo-results.html", DOCS)

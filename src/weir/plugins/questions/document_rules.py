@@ -252,7 +252,7 @@ def _row(path: Path, number: int, line: str, cells: list[str]) -> _Row:
 
 
 def _second(path: Path, row: _Row, after: bool = False) -> float:
-    """Return the second of a date or time, of `after` the first one behind it; without a zone it is UTC."""
+    """Return a date or time in seconds since 1970, UTC without a zone; with `after`, the end of that day or moment."""
     try:
         time = datetime.fromisoformat(row.value)
     except ValueError:

@@ -78,10 +78,9 @@ class MeasureFitness:
     measure: str
     queries: int
     detectable: float
-    """Smallest difference that a test finds 80 times in 100 between two of the systems, of the middle pair; NaN if no
-    two differ."""
+    """Smallest difference that a test finds 80 times in 100 between the two systems of `pair`; NaN if no two differ."""
     pair: tuple[str, str]
-    """The middle pair; empty names if no two differ."""
+    """The pair of systems whose smallest difference is the median of all pairs; empty names if no two differ."""
     needed: int | None
     """Queries that would show the change; None if ten million do not."""
     best: str
@@ -232,8 +231,10 @@ def power_at_ceiling(gaps: Float64) -> float:
 
 
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
-    """Return True if a system is too near to the ceiling: a perfect one would not be found better, or the change would
-    take more than half of what is left."""
+    """Return whether a system is too near to the ceiling to show the change.
+
+    So it is where a perfect system would not be found better, or the change would take more than half of what is left.
+    """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
 
@@ -269,10 +270,15 @@ def measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[System
             f"{score(moved.between)} are not about a change",
             "let it answer alike (seeds, one shard, exact search), or average several askings",
         )
-    elif not first.detectable <= first.change and not first.is_saturated:
-        shown = (
-            "no difference" if math.isnan(first.detectable) else f"a difference of {score(first.detectable)}"
+    elif math.isnan(first.detectable) and first.systems > 1 and not first.is_saturated:
+        yield Fault(
+            "equal systems",
+            f"no two of {count(first.systems)} systems differ in {first.measure}, so that nothing is known of how "
+            "differences vary",
+            "name rankings of systems that differ",
         )
+    elif not first.detectable <= first.change and not first.is_saturated:
+        shown = f"a difference of {score(first.detectable)}"
         takes = "more than ten million" if first.needed is None else count(first.needed)
         between = f" between systems such as {first.pair[0]} and {first.pair[1]}" if first.pair[0] else ""
         yield Fault(
@@ -337,8 +343,8 @@ def fitness(
     wanted = _Wanted(
         change, parsed, tuple(map(system, systems)), repeats, same, others, by, progress or (lambda *_: None)
     )
-    found = [_fitness(subject, wanted, left, subjects) for subject in subjects]
-    return ResultSet(FITNESSES, tuple(found), tuple(Note(one) for one in left if "not those that" not in one))
+    found = [_fitness(subject, wanted) for subject in subjects]
+    return ResultSet(FITNESSES, tuple(found), tuple(map(Note, left)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,7 +359,7 @@ class _Wanted:
     progress: Asked
 
 
-def _fitness(subject: Subject, wanted: _Wanted, left: Sequence[str], subjects: Sequence[Subject]) -> Fitness:
+def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
     qrels = subject.need_qrels()
     if not len(qrels):
         raise BadValue(f"{subject.name} has no judgments; what it can measure is seen by them")
@@ -379,7 +385,7 @@ def _fitness(subject: Subject, wanted: _Wanted, left: Sequence[str], subjects: S
     joins = honest if len(honest) > 1 else whole.joins
     measured = [measure_fitness(joins, qrels, one, wanted.change, noises) for one in wanted.measures]
     faults = [*measuring_faults(measured, noises), *chosen, *absent_documents(subject), *faults]
-    faults += _folder_faults(subject, left, subjects)
+    faults += _version_faults(subject)
     if not wanted.same:
         faults += other_documents(subject)
     values = {name: _values(joined, wanted.measures[0]) for name, joined in whole.joins.items()}
@@ -416,19 +422,15 @@ def _made_anew(adapted: Retriever, subject: Subject) -> Searcher:
     return indexed(adapted, subject.need_corpus(), Context(shelf=MemoryShelf(), reuse=False))
 
 
-def _folder_faults(subject: Subject, left: Sequence[str], subjects: Sequence[Subject]) -> Iterator[Fault]:
-    """Yield what reading a results folder found: rankings of other documents than the collection's."""
-    base = subject.name.split(" ")[0]
-    twins = [one.name for one in subjects if one.name.split(" ")[0] == base and one is not subject]
-    strange = [one for one in left if "are not those that were searched" in one and base in one]
-    if strange or any(one.split(" ")[1:2] == subject.name.split(" ")[1:2] for one in twins if " " in one):
+def _version_faults(subject: Subject) -> Iterator[Fault]:
+    """Yield a fault where a results folder has rankings of several versions of a collection."""
+    if subject.versions:
         yield Fault(
             "other documents",
-            strange[0]
-            if strange
-            else f"the folder has rankings of {base} by several versions of its documents or judgments",
+            f"the folder has rankings by {count(1 + len(subject.versions))} versions of the documents or judgments of "
+            f"{subject.name}",
             "run the systems that are compared on the same documents",
-            tuple(twins),
+            subject.versions,
         )
 
 
@@ -446,6 +448,7 @@ def _groupings(subject: Subject, by: object) -> Iterator[QueryGroups]:
         yield QueryGroups.of(dict(zip(names, flags, strict=True)), "queries")
 
 
+# ----------
 # Tables.
 
 

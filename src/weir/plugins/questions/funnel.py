@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weir.argument_types import named_arguments
 from weir.core.corpus import Corpus, Queries
 from weir.core.judged import Judged
+from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
 from weir.core.rounding import between, count, counted, figure, percent, score
@@ -281,15 +282,7 @@ class _Joined:
 
 def judged_rows(run: Run, qrels: Qrels) -> Int64:
     """Return the row of the run at which each judged document of a query stands, int64[judgments]; -1 for none."""
-    width = max(len(run.docs), 1)
-    query = run.queries.codes(qrels.queries.strings)[qrels.query_of_row()].astype(np.int64)
-    doc = run.docs.codes(qrels.docs.strings)[qrels.doc].astype(np.int64) if len(qrels.doc) else qrels.doc
-    wanted = np.where((query < 0) | (doc < 0), -1, query * width + doc)
-    ranked = run.query_of_row().astype(np.int64) * width + run.doc
-    order = np.argsort(ranked, kind="stable")
-    at = np.searchsorted(ranked, wanted, sorter=order)
-    row = np.append(order, -1)[at]
-    return np.where((row >= 0) & (np.append(ranked, -2)[row] == wanted), row, -1)
+    return pair_rows(run, qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc)
 
 
 def _followed(

@@ -39,23 +39,27 @@ def funnel_section(study: Study) -> Section | None:
     cells = [cell for cell in study.cells if cell.dataset == dataset]
     if sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*")) > RUN_BYTES:
         return None
-    found = []
+    found, failed = list[Funnel](), list[str]()
     for cell in cells:
+        name = study.short_name(cell.label)
         try:
             one = kept_funnel(cell, study.collections[dataset], _rules(study.measures[0]))
-        except WeirError:  # a part is not known here, or its rankings are not kept
+        except WeirError as error:  # a part is not known here, or its rankings are not kept
+            failed.append(f"{name} is not followed: {error}.")
             continue
         if one is not None:
-            found.append(replace(one, system=study.short_name(cell.label), dataset=dataset))
-    found = found[:MOST_FUNNELS]
+            found.append(replace(one, system=name, dataset=dataset))
     if not found:
         return None
+    found, more = found[:MOST_FUNNELS], found[MOST_FUNNELS:]
+    if more:
+        failed.append(f"Not shown: {', '.join(one.system for one in more)}; weir study funnel shows each.")
     lead = (
         "Relevant documents that are left after each stage of a system, and the score of a perfect re-ranker of what "
         "leaves it. A line with a number before its name is one of the systems that are fused."
     )
     tables = tuple(map(stages_table, found))
-    notes = tuple(f"{one.system}: {verdict(one)}." for one in found)
+    notes = (*(f"{one.system}: {verdict(one)}." for one in found), *failed)
     records = (ResultSet(FUNNELS, tuple(found)),)
     return Section("funnel", "Where relevant documents are lost", lead, (), tables, notes, records=records)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from weir.argument_types import named_arguments
 from weir.core.corpus import Queries
 from weir.core.judged import Judged
+from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import ResultKind
@@ -161,11 +162,10 @@ def _kept_shares(first: _FirstDocuments) -> Float64:
 
 def _changed_queries(first: _FirstDocuments, kept: Float64, texts: Mapping[str, str]) -> list[ChangedQuery]:
     """Return the queries with another beginning, those that keep fewest documents first, then as they are given."""
-    found = []
-    for query in sorted(
-        np.unique(first.query[first.before != first.after]).tolist(), key=lambda one: kept[one]
-    ):
-        rows = np.flatnonzero(first.query == query)
+    found, cuts = [], np.searchsorted(first.query, np.arange(len(first.queries) + 1))
+    moved = np.unique(first.query[first.before != first.after]).tolist()
+    for query in sorted(moved, key=lambda one: kept[one]):
+        rows = np.arange(cuts[query], cuts[query + 1])
         gone, came = rows[first.after[rows] == 0], rows[first.before[rows] == 0]
         name = first.queries[query]
         found.append(
@@ -231,15 +231,8 @@ class ContestedPairs:
 
     def labels(self, qrels: Qrels, rel: float) -> Float64:
         """Return 1 for a relevant pair, 0 for another judged one, NaN for an unjudged one, float64[pairs]."""
-        width = max(1, len(qrels.docs))
-        query = qrels.queries.codes(self.queries.strings)[self.query].astype(np.int64)
-        doc = qrels.docs.codes(self.docs.strings)[self.doc].astype(np.int64)
-        judged = qrels.query_of_row().astype(np.int64) * width + qrels.doc
-        order = np.argsort(judged)
-        wanted = np.where((query < 0) | (doc < 0), -1, query * width + doc)
-        row = np.append(order, len(judged))[np.searchsorted(judged, wanted, sorter=order)]
-        known = np.append(judged, -2)[row] == wanted
-        return np.where(known, np.append(qrels.grade, 0)[row] >= rel, np.nan)
+        row = pair_rows(qrels, self.queries, self.docs, self.query, self.doc)
+        return np.where(row >= 0, np.append(qrels.grade, 0)[row] >= rel, np.nan)
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:

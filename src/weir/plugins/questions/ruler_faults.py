@@ -29,7 +29,8 @@ class Fault:
     """A reason why a set of queries and judgments cannot measure what it is to measure."""
 
     kind: str
-    """few queries, saturated, noisy, chosen by a system, not in the index, other documents, or contradicted classes."""
+    """few queries, equal systems, saturated, noisy, chosen by a system, not in the index, other documents, or
+    contradicted classes."""
     statement: str
     """A sentence with the numbers in it."""
     remedy: str
@@ -299,7 +300,7 @@ def _by_order(
     subject: Subject,
     values: Mapping[str, Float64],
 ) -> Iterator[Fault]:
-    """Yield a fault where of two classes whose names order them the first stands behind the second."""
+    """Yield a fault where two classes of queries are in the opposite order of what their names say."""
     if kinds == ("easy", "hard"):
         means = np.mean(list(values.values()), axis=0)
         what, first, second = "mean score", means[rows[0]], means[rows[1]]
