@@ -29,14 +29,10 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "weir"
 RING = "plugins"
 GENERATED = (
-    "api",
     "calibration",
     "certificates",
-    "commands",
     "conformance",
-    "measures",
     "rerankings",
-    "systems",
 )
 """Pages below docs/ that scripts write whole; of other pages they write what stands between marks."""
 Walk = tuple[list[str], Counter[str], int]

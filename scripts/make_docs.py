@@ -1,9 +1,9 @@
-"""Make the pages and pictures that come from the code: measures, systems, commands, api, speed, brook, report.
+"""Make what the documentation takes from the code: the site's reference pages, and pictures below docs/.
 
-    python scripts/make_docs.py            # all of it, as `make docs` does
-    python scripts/make_docs.py --pages    # without brook.svg and report.png, which take more
+    python scripts/make_docs.py            # all pictures, as `make docs` does
+    python scripts/make_docs.py --pages    # speed.svg and help.svg alone, which take a second
 
-tests/conformance/test_docs.py fails when a page no longer says what the code does.
+scripts/make_site.py builds the reference pages into the site; none is kept. tests/conformance/test_docs.py holds both.
 """
 
 from __future__ import annotations
@@ -221,15 +221,16 @@ def api_page() -> str:
         "`weir.__version__` is the version.",
     ]
     sections: dict[str, list[tuple[str, object]]] = {kind: [] for kind in KINDS}
-    sections |= {module.__name__: [] for module in MODULES_BESIDE}
+    sections |= {f"weir.{module}": [] for module in MODULES_BESIDE}
     for name in weir.__all__:
         value = getattr(weir, name)
         if not isinstance(value, (weir.Measure, types.ModuleType)):
             sections[_kind(value)].append((f"weir.{name}", value))
     top = {id(value) for members in sections.values() for _, value in members}
     for module, names in MODULES_BESIDE.items():
-        members = [(f"{module.__name__}.{name}", getattr(module, name)) for name in sorted(names)]
-        sections[module.__name__] += [
+        place = getattr(weir, module)
+        members = [(f"weir.{module}.{name}", getattr(place, name)) for name in sorted(names)]
+        sections[f"weir.{module}"] += [
             (name, value)
             for name, value in members
             if id(value) not in top and not isinstance(value, weir.Measure)
@@ -266,10 +267,11 @@ def _measures() -> list[str]:
 
 KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors")
 MODULES_BESIDE = {
-    weir.labels: weir.labels.__all__,
-    weir.measures: weir.measures.__all__,
-    weir.stats: weir.stats.__all__,
-    weir.systems: METHODS.names(),
+    "labels": weir.labels.__all__,
+    "listings": weir.listings.__all__,
+    "measures": weir.measures.__all__,
+    "stats": weir.stats.__all__,
+    "systems": METHODS.names(),
 }
 """Public modules beside `weir`, and their public names; of `weir.systems` the fusion methods."""
 
@@ -513,14 +515,14 @@ PAGES = {
     "commands.md": commands_page,
     "api.md": api_page,
     "published-systems.md": published_page,
-    "speed.svg": speed_picture,
-    "help.svg": help_picture,
 }
-"""The pages and pictures made here, by name."""
+"""The reference pages of the site, by name."""
+PICTURES = {"speed.svg": speed_picture, "help.svg": help_picture}
+"""Pictures below docs/ that are made without a browser, by name."""
 
 if __name__ == "__main__":
-    for page_name, page in PAGES.items():
-        (DOCS / page_name).write_text(page(), encoding="utf-8")
+    for name, made in PICTURES.items():
+        (DOCS / name).write_text(made(), encoding="utf-8")
     if "--pages" not in sys.argv:
         picture(DOCS / "brook.svg")
         report_pictures(DOCS.parent / "demo-results.html", DOCS)

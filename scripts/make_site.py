@@ -3,20 +3,24 @@
     python scripts/make_site.py
 
 The pages stay plain Markdown that reads well where the code is hosted: they are staged in build/pages in the layout of
-the repository, so that every link between them holds, README.md being the front page. In docs/api.md the summary of
-each public name gives way to its documentation, which mkdocstrings reads from the source. A link that leads nowhere,
-or an anchor that no page has, fails the build.
+the repository, so that every link between them holds, README.md being the front page. The reference pages are made
+there (scripts/make_docs.py); in api.md the summary of each public name gives way to its documentation, which
+mkdocstrings reads from the source. A link that leads nowhere, or an anchor that no page has, fails the build.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 import shutil
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
+
+from make_docs import PAGES
+
+import weir
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE = ROOT / "build" / "pages"
@@ -32,14 +36,15 @@ BESIDE = (
 
 
 def stage() -> None:
-    """Copy the pages, the API page with directives in the place of its summaries."""
+    """Copy the pages and make the reference pages beside them."""
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "docs", STAGE / "docs")
     for name in BESIDE:
         (STAGE / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, STAGE / name)
-    api = STAGE / "docs" / "api.md"
-    api.write_text(with_directives(api.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, page in PAGES.items():
+        text = with_directives(page()) if name == "api.md" else page()
+        (STAGE / "docs" / name).write_text(text, encoding="utf-8")
 
 
 def with_directives(page: str) -> str:
@@ -50,7 +55,7 @@ def with_directives(page: str) -> str:
 
     def directive(section: re.Match[str]) -> str:
         module, name = section[1], section[2]
-        found = getattr(importlib.import_module(module), name)
+        found = attrgetter(f"{module}.{name}".removeprefix("weir."))(weir)
         place = f"{found.__module__}.{found.__qualname__}"
         if "<locals>" in place:  # made by a function when it is imported: nothing in the source has its name
             head = section[0].split("\n\n")[:2]

@@ -1,6 +1,7 @@
 # The names at the top of weir, which `weir/__init__.py` imports when they are first used.
 from typing import TYPE_CHECKING
 
+from weir.api import listings as listings
 from weir.api.auditing import align as align
 from weir.api.auditing import audits as audits
 from weir.api.auditing import subset as subset

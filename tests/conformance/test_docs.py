@@ -51,10 +51,10 @@ make_site = script("make_site")
 
 @cache
 def pages_now() -> dict[str, str]:
-    """Return the pages as a process of its own makes them: tests register measures and systems."""
+    """Return reference pages and pictures as a process of its own makes them: tests register measures and systems."""
     program = (
-        "import json, sys; sys.path.insert(0, 'scripts'); import make_docs; "
-        "print(json.dumps({name: page() for name, page in make_docs.PAGES.items()}))"
+        "import json, sys; sys.path.insert(0, 'scripts'); from make_docs import PAGES, PICTURES; "
+        "print(json.dumps({name: made() for name, made in (PAGES | PICTURES).items()}))"
     )
     made = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
@@ -63,12 +63,15 @@ def pages_now() -> dict[str, str]:
     return pages
 
 
-@pytest.mark.parametrize("page", make_docs.PAGES)
-def test_generated_pages_are_current(page):
-    now = pages_now()[page]
-    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == now, (
+@pytest.mark.parametrize("name", make_docs.PICTURES)
+def test_pictures_are_current(name):
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == pages_now()[name], (
         "run python scripts/make_docs.py --pages"
     )
+
+
+def test_reference_pages_are_built_and_not_kept():
+    assert not [name for name in make_docs.PAGES if (ROOT / "docs" / name).exists()]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/comparing.md", "docs/tutorials/researcher.md"])
@@ -79,7 +82,7 @@ def test_published_scores_and_golden_vectors_are_counted(page):
 
 
 def test_every_command_and_option_is_documented():
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    page = pages_now()["commands.md"]
     sections = dict(re.findall(r"^## weir ([a-z ]+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     assert set(sections) == set(all_commands())
     for name, section in sections.items():
@@ -99,12 +102,13 @@ def test_every_command_and_option_is_documented():
 
 
 def test_every_public_name_is_in_the_api_page_and_documented_in_full_on_the_site():
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = pages_now()["api.md"]
     sections = re.findall(r"^### (\w+)\n\n`weir(?:\.\w+)?\.(\w+)[`(].*?\n\n(\S.*?)\n", page, re.MULTILINE)
     measures = re.findall(r"\[`weir\.(\w+)`\]\(measures\.md#\w+\)", page)
-    modules = {"labels", "measures", "stats", "systems"}
-    beside = {*weir.labels.__all__, *weir.measures.__all__, *weir.stats.__all__, *METHODS}
-    assert {*(name for name, _, _ in sections), *measures} == {*weir.__all__, *beside} - modules
+    places = ("labels", "listings", "measures", "stats")
+    beside = {*METHODS, *(name for place in places for name in getattr(weir, place).__all__)}
+    top = {*weir.__all__} - {*places, "systems"}
+    assert {*(name for name, _, _ in sections), *measures} == {*top, *beside}
     assert all(name == again and len(said) > 10 for name, again, said in sections)
     staged = make_site.with_directives(page)
     in_full = re.findall(r"^      toc_label: (\w+)$|^### (\w+)$", staged, re.MULTILINE)
@@ -114,7 +118,8 @@ def test_every_public_name_is_in_the_api_page_and_documented_in_full_on_the_site
 
 def test_every_page_stands_in_the_navigation_of_the_site():
     listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted(page.relative_to(ROOT).as_posix() for page in PAGES)
+    made = [f"docs/{name}" for name in make_docs.PAGES]
+    assert sorted(listed) == sorted([*made, *(page.relative_to(ROOT).as_posix() for page in PAGES)])
 
 
 def test_the_site_builds_where_its_packages_are():
@@ -146,24 +151,31 @@ def test_the_front_page_is_read_to_its_end():
     assert len(README.split()) <= 900
 
 
-def anchors(page):
-    """The anchors of a page's headings, as code hosts and the site make them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+def anchors(text):
+    """Return the anchors of a page's headings, as code hosts and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def links(page):
-    """The links of a page, those that only look like one in a block or in code left out."""
-    text = re.sub(
-        r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
+def links(text):
+    """Return the links of a page without code, which may only look like one."""
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
     return [found for found in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
-    for link in links(page):
+    for link in links(page.read_text(encoding="utf-8")):
         target, _, anchor = link.partition("#")
         other = (page.parent / target).resolve() if target else page
         assert other.exists(), f"{page.name}: {link}"
-        assert not anchor or anchor in anchors(other), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(other.read_text(encoding="utf-8")), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("name", make_docs.PAGES)
+def test_links_of_reference_pages_lead_somewhere(name):
+    for link in links(pages_now()[name]):
+        target, _, anchor = link.partition("#")
+        other = pages_now().get(target or name)
+        text = (ROOT / "docs" / target).read_text(encoding="utf-8") if other is None else other
+        assert not anchor or anchor in anchors(text), f"{name}: {link}"

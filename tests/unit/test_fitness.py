@@ -72,6 +72,25 @@ def test_a_measure_that_shows_the_change_is_offered(tmp_path):
     assert found.faults[0].remedy == f"take nDCG@10 (shows {found.measures[1].detectable:.4f})"
 
 
+def test_systems_that_are_equal_say_nothing_of_how_differences_vary(tmp_path):
+    made = fit_set()
+    made.runs = {name: made.runs["alpha"] for name in ("alpha", "beta")}
+    [found] = weir.fitness(*made.write(tmp_path), change=0.05, collection=tmp_path / "mine")
+    assert faults(found) == ["equal systems"]
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+def test_rankings_by_several_versions_of_the_documents_are_told(tmp_path):
+    made, out = small(tmp_path), tmp_path / "out"
+    weir.benchmark([tmp_path / "mine"], ["bm25"], ["nDCG@10"], out)
+    made.documents["later"] = "words of a later document"
+    made.write(tmp_path)
+    weir.benchmark([tmp_path / "mine"], ["bm25(b=0.0)", "rm3"], ["nDCG@10"], out)
+    [found] = weir.fitness(out, change=0.2)
+    [fault] = [one for one in found.faults if one.kind == "other documents"]
+    assert "by 2 versions of the documents or judgments of mine" in fault.statement
+
+
 def test_without_rankings_lexical_systems_say_how_differences_vary(tmp_path):
     fit_set().write(tmp_path)
     [found] = weir.fitness(tmp_path / "mine", change=0.2)

@@ -111,7 +111,7 @@ def test_rows_that_are_none_are_refused_by_their_line(tmp_path):
         "line 3": "no document",
         "line 4": "neither an identifier nor a text of the query",
         "line 5": "the grade 'nan' is no finite number",
-        "line 6": "the grade 'x' is no finite number",
+        "line 6": "the grade 'x' is no finite number; `grades='x=1,...'` gives each word its number",
         "line 7": "more cells than columns ('2')",
     }
     assert report.files[0]["counts"] == {"queries": 1, "repeated judgments": 1, "judgments": 1}
@@ -228,12 +228,59 @@ def test_refused_files_are_told_and_the_others_written_unless_strict(tmp_path, c
     assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "out")]) == 2
     shown = capsys.readouterr()
     assert shown.out.startswith(
-        f"refused: {paths[0]}: found 'a,b', 2 columns without names; give the columns by number"
+        f"refused: {paths[0]}: found 'a,b', 2 columns without usual names; say which is which"
     )
     assert written(tmp_path / "out")[1] == {"q1": {"a": 1}}
     assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "new"), "--strict"]) == 2
     assert "1 of 2 files are refused; nothing is written" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+SHOP = {
+    "articles_csv": "\ufeffArticle No;Headline;Body\nA1;Shoes, red;of leather\nA2;Socks;of wool\n",
+    "terms_csv": "\ufeffSearch term;Searches\nred shoes;9\nsocks;4\n",
+    "judged_csv": "Search term;Article No;Verdict, all\nred shoes;A1;Very good\nred shoes;A2;no\nsocks;A2;ok\n",
+}
+
+
+@pytest.mark.parametrize(
+    "names", [("Search term", "Article No", "Headline", "Body"), ("q, said", "nr", "head", "copy")]
+)
+def test_columns_that_one_option_names_stand_in_several_files(tmp_path, names):
+    shop = dict(SHOP)
+    for usual, own in zip(("Search term", "Article No", "Headline", "Body"), names, strict=True):
+        shop = {file: table.replace(usual, own) for file, table in shop.items()}
+    columns = {**dict(zip(("query", "doc", "title", "text"), names, strict=True)), "grade": "Verdict, all"}
+    choices = Choices(grades="very_good=3, OK=1")
+    import_files(files(tmp_path, **shop), tmp_path / "out", columns, choices=choices)
+    queries, qrels, _ = written(tmp_path / "out")
+    assert sorted(queries.values()) == ["red shoes", "socks"]
+    judged = {queries[query]: row for query, row in qrels.items()}
+    assert judged == {"red shoes": {"A1": 3, "A2": 0}, "socks": {"A2": 1}}
+    rows = map(json.loads, (tmp_path / "out" / "corpus.jsonl").read_text().splitlines())
+    assert [(one["_id"], one["title"], one["text"]) for one in rows] == [
+        ("A1", "Shoes, red", "of leather"),
+        ("A2", "Socks", "of wool"),
+    ]
+    with pytest.raises(BadValue, match="grade=Rating: no file has such a column"):
+        import_files(
+            files(tmp_path, **shop), tmp_path / "out", {**columns, "grade": "Rating"}, choices=choices
+        )
+
+
+def test_words_of_grades_have_the_numbers_given(tmp_path):
+    table = "query_id,doc_id,relevance\nq,a,Relevant\nq,b,irrelevant\nq,c,2\nq,d,partly\n"
+    report = imported(tmp_path, "j.csv", table, choices=Choices(grades="relevant=2,Partly=0.5,never=9"))
+    assert written(tmp_path / "out")[1] == {"q": {"a": 2, "b": 0, "c": 2, "d": 0.5}}
+    assert "grades: no judgment has the grade 'never'" in report.whole["notes"]
+    nested = lines(
+        {"query": "red shoes", "relevant_docs": [{"id": "a", "rating": "high"}, {"id": "b", "rating": "low"}]}
+    )
+    imported(tmp_path, "g.jsonl", nested, choices=Choices(grades="high=2,low=1"))
+    assert list(written(tmp_path / "out")[1].values()) == [{"a": 2, "b": 1}]
+    for grades in ("good", "good=x", "a=1,A=2", "=1", "scale=0"):
+        with pytest.raises(BadValue, match="`grades`: found"):
+            Choices(grades=grades)
 
 
 def test_the_command_takes_columns_kinds_and_choices(tmp_path, capsys):
@@ -280,7 +327,7 @@ def test_the_report_says_which_column_was_taken_for_what(tmp_path, name, content
         (["--columns", "query=elsewhere"], "no file has such a column"),
         (["--as", "nothing"], "no import reader named 'nothing'"),
         (["--as", "x.csv=qrels"], "--as names 'x.csv', which is not among the files"),
-        (["--grades", "double"], "expected round, scale=N or threshold=X"),
+        (["--grades", "double"], "or the number of each word, as in"),
         (["--grades", "scale=-1"], "expected round, scale=N or threshold=X"),
         (["--corpus", "nowhere"], "nowhere: found no such file or folder"),
     ],

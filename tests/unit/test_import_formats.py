@@ -686,7 +686,7 @@ REFUSED = {
     "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "expected_sources and gold_ids could each be the doc; choose one, as in `columns={'doc': 'expected_sources'}`"),
     "queries or documents": ("x.jsonl", lines({"_id": "1", "text": "x"}), "add `as_kind='queries'` or `as_kind='corpus'`"),
     "queries or documents in columns": ("x.tsv", "1\tred shoes\n", "add `as_kind='queries'` or `as_kind='corpus'`"),
-    "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without names; give the columns by number, as in `columns='query=1,doc=2,grade=3'` .query_id=1 for identifiers of queries."),
+    "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without usual names; say which is which, by these names if they are names, as in `columns='query=NAME,doc=NAME,grade=NAME'`, else by number, as in `columns='query=1,doc=2,grade=3'` .query_id=1 for identifiers of queries."),
     "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "no known format has the fields a, b;"),
     "a template": ("x.jsonl", lines({"query": "x y", "expected_ids": []}), "'expected_ids' is empty for every query, as in a template"),
     "a grade beyond all scales": ("x.csv", "query,doc_id,grade\nred shoes,a,99999.5\n", "the grade 99999.5 is beyond ±16384; say `grades='scale=N'`"),

@@ -488,8 +488,8 @@ _EXAMPLES = {
     "NAMES...": "scifact", "DATASET": "scifact", "IN": "run.trec", "OUT": "run.parquet", "SYSTEM": "bm25",
     "FILES...": "golden.jsonl", "TARGETS...": "results/", "HUMAN": "people.tsv", "MODEL": "model.tsv",
     "LABELS": "people.tsv", "JUDGED": "judged.tsv", "RERANKED...": "again.trec", "FOLDER": "results/",
-    "FILE": "mine.zip", "{crops|genq|pairs}": "pairs", "--to": "mteb", "--docs": "1000", "--dataset": "scifact", "--system": "bm25",
-    "--out": "out", "--output": "out",
+    "FILE": "mine.zip", "{crops|genq|pairs}": "pairs", "--to": "mteb", "--docs": "1000", "--dataset": "scifact",
+    "--system": "bm25", "--out": "out", "--output": "out",
 }  # fmt: skip
 """Example values of an argument, by its name in the usage, and of a required option."""
 

@@ -65,6 +65,8 @@ class Subject:
     """Queries of the split, with the documents that may be ranked for them."""
     unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """(candidates that re-rankers left unscored, candidates) by run, from its record."""
+    versions: tuple[str, ...] = ()
+    """Names of further subjects of the same results folder, collection and split, with other documents or judgments."""
 
     @property
     def parts(self) -> frozenset[str]:

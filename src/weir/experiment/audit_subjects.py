@@ -145,7 +145,19 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         unscored = {cell.called: unscored_candidates(cell) for cell in cells}
         subjects.append(replace(subject, self_match="drop" if dropped else "keep", unscored=unscored))
         opened.append(group)
-    subjects = [replace(one, name=_title(group, opened)) for one, group in zip(subjects, opened, strict=True)]
+    of_split = {group: (cells[0].collection, group[1]) for group, cells in groups.items()}
+    subjects = [
+        replace(
+            one,
+            name=_title(group, opened),
+            versions=tuple(
+                _title(other, list(groups))
+                for other in groups
+                if of_split[other] == of_split[group] and other != group
+            ),
+        )
+        for one, group in zip(subjects, opened, strict=True)
+    ]
     lacking = list(dict.fromkeys(lacking))
     if not subjects:
         raise BadValue("; ".join(lacking))

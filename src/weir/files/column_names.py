@@ -37,6 +37,14 @@ class FieldNames:
         """Return all names of these roles, by default of every role."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
+    def ids(self, *roles: str) -> frozenset[str]:
+        """Return the names of these roles that say identifier and nothing else: the first tier, of documents also the
+        second, of catalogues.
+        """
+        return frozenset().union(
+            *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
+        )
+
 
 @lru_cache(4096)
 def fold(name: object) -> str:
@@ -74,6 +82,12 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
         folded = [(column, name) for column, name in folded if column != "docid"]
     tiers = ([column for column, name in folded if name in tier] for tier in field_names().roles[role])
     return next((fitting for fitting in tiers if fitting), [])
+
+
+def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
+    """Return the columns whose usual names say identifier, of each role the best names: sku only without doc_id."""
+    listed = list(columns)
+    return [one for role in roles for one in of_role(listed, role) if fold(one) in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
@@ -153,7 +167,7 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     if what == "score" and (distances := of_role(columns, "distance")):
         hint = f"; of '{distances[0]}' less is better: weir data import FILE -o DIR makes scores of distances"
-    elif what == "score" and has_ranks(columns):
+    elif what == "score" and of_role(columns, "rank"):
         hint = "; ranks without scores are read by: weir data import FILE -o DIR --as run-ranks"
     elif what in ("score", "grade") and len(columns) == 2:
         role = {"score": "retrieved", "grade": "relevant"}[what]
@@ -202,7 +216,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 def is_named(columns: Sequence[str]) -> bool:
     """Return whether a name is a first choice for a column, so that all are column names and not, say, queries."""
     return any(
-        fold(column) in field_names().roles[role][0]
+        fold(column) in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
         for column in columns
     )

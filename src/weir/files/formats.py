@@ -774,7 +774,7 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
     if cells[layout.number] != cells[layout.number].strip():
         expected += ", without blanks around it"
     if kind == "qrels" and cells[layout.number].isalpha():
-        expected += "; words such as yes and no are read by: weir data import FILE -o DIR"
+        expected += "; words are read by: weir data import FILE -o DIR --grades WORD=N,..."
     if kind == "qrels" and not cells[layout.number]:
         expected += (
             "; of a sheet of weir labels pool that is not filled in whole, weir labels relabel -o FILE makes "

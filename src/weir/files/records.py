@@ -24,7 +24,7 @@ from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.atomic import temporary_folder
-from weir.files.column_names import field_names, fold, of_role
+from weir.files.column_names import field_names, fold, identifier_names, of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
@@ -191,15 +191,11 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
 
 @lru_cache(256)
 def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
-    found = [key for key in keys if fold(key) == "id"] or [key for key in keys if fold(key) in _id_names()]
+    found = [key for key in keys if fold(key) == "id"] or identifier_names(keys, "doc", "query_id")
     if len(found) > 1:
         several = " and ".join(sorted(found))
         raise FormatError(part, f"{several}, which could each be the identifier", "one of them called '_id'")
     return next(iter(found), "")
-
-
-def _id_names() -> frozenset[str]:
-    return field_names().roles["doc"][0] | field_names().roles["query_id"][0] | {"id"}
 
 
 @lru_cache(256)
@@ -302,7 +298,7 @@ def _tsv_rows(stream: BinaryIO, part: CollectionPart) -> Iterator[tuple[int, lis
 
 
 def _is_header(cells: list[bytes]) -> bool:
-    return fold(cells[0].decode("utf-8", "replace").strip()) in _id_names()
+    return fold(cells[0].decode("utf-8", "replace").strip()) in field_names().ids("doc", "query_id") | {"id"}
 
 
 # Reads a collection's judgments, on disk or in a zip.

@@ -271,7 +271,7 @@ def parse_measure(text: str) -> Measure:
     """Return the measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
 
     text: a measure's name, or another tool's in any case: "ndcg_cut_10", "MRR@10", "recall_100" (see
-        docs/measures.md).
+        `weir list measures`).
 
     Raises UnknownName for an unknown measure or setting, BadValue for bad syntax and for a name that means another
     number in its tool.

@@ -11,6 +11,7 @@ import numpy as np
 
 from weir.core.frames import json_value
 from weir.core.judged import Judged
+from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
 from weir.core.rounding import change, count, percent, score
@@ -57,14 +58,14 @@ class LabelPairs:
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
     """Return the labelled pairs of each ranking, in the order of `runs`."""
-    both = _rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
+    both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
     query_of_row = model.query_of_row()
     returned, pooled = [], np.zeros(len(model.doc), np.bool_)
     for run in runs:
         top = run.top(k)
-        row = _rows(model, top.queries, top.docs, top.query_of_row(), top.doc)
+        row = pair_rows(model, top.queries, top.docs, top.query_of_row(), top.doc)
         returned.append((row[row >= 0], top.ranks()[row >= 0]))
         pooled[row[row >= 0]] = True
     labelled, judged = (
@@ -77,16 +78,6 @@ def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list
         by_model = model.grade[row].astype(np.float64)
         pairs.append(LabelPairs(query, rank, row, by_model, grade[row], drawn[query]))
     return pairs
-
-
-def _rows(qrels: Qrels, queries: Ids, docs: Ids, query: Int32, doc: Int32) -> Int64:
-    width = max(1, len(qrels.docs))
-    q = qrels.queries.codes(queries.strings)[query].astype(np.int64) if len(query) else np.zeros(0, np.int64)
-    d = qrels.docs.codes(docs.strings)[doc].astype(np.int64) if len(doc) else np.zeros(0, np.int64)
-    pair = np.where((q >= 0) & (d >= 0), q * width + d, -1)
-    judged = qrels.query_of_row().astype(np.int64) * width + qrels.doc
-    at = np.minimum(np.searchsorted(judged, pair), max(0, len(judged) - 1))
-    return np.where(judged[at] == pair, at, -1) if len(judged) else np.full(len(pair), -1)
 
 
 # Agreement of two raters.
@@ -185,7 +176,7 @@ def _check_number(labels: Float64) -> None:
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
     """Return the rows of the pairs that both judge: in the first, ascending, and in the second."""
-    row = _rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
+    row = pair_rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
     return both, row[both]
 

@@ -29,6 +29,7 @@ from weir.systems.protocol import (
     called,
     check_depth,
     check_k,
+    index_repr,
 )
 
 DEPTH = 1000
@@ -115,6 +116,8 @@ class FusedSearcher:
     system: Fused
     corpus: Corpus
     searchers: tuple[Searcher, ...]
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -203,12 +203,14 @@ def is_grade(value: object) -> bool:
     return number(grade_value(value)) is not None
 
 
-def grade_value(value: object) -> object:
-    """Return the number of a word such as true, no and irrelevant, else the value itself."""
-    if not isinstance(value, (str, bool)):
-        return value
-    word = " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
-    return BINARY_WORDS.get(word, value)
+def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
+    """Return the number of a word such as true, no and irrelevant, else the value itself; `words` by `grade_word`."""
+    return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
+
+
+def grade_word(value: object) -> str:
+    """Return a grade in words for comparison: without case, hyphens, underscores and blanks around it."""
+    return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 
 # ----------

@@ -25,7 +25,7 @@ from weir.plugins import importing
     "weir.plugins.importing.items.Choices",
     "grades judges words clicks impressions allow_disjoint allow_loss strict",
     "choices",
-    grades={"metavar": "round|scale=N|threshold=X"},
+    grades={"metavar": "round|scale=N|threshold=X|WORD=N,..."},
     judges={"type": click.Choice(["max", "min", "mean", "majority"])},
     words={"type": click.Choice(["all", "any"])},
     clicks={"metavar": "ctr|coec|pbm[=E1,E2,...]"},

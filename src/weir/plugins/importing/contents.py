@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
-from weir.files.column_names import field_names, fold, is_header, of_role
+from weir.files.column_names import field_names, fold, identifier_names, is_header, of_role
 from weir.files.formats import SEMICOLON, cells_of, csv_separator, decimal_points, named_separator
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
@@ -256,12 +256,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
         return contents.roles[role], []
     found = [name for name in contents.columns if name == "_id"] or [
         *of_role(contents.columns, "id"),
-        *(
-            name
-            for one in roles
-            for name in of_role(contents.columns, one)
-            if fold(name) in field_names().roles[one][0]
-        ),
+        *identifier_names(contents.columns, *roles),
     ]
     values = {name: [plain_text(dict.get(row.fields, name)) for row in contents.rows] for name in found}
     found = [name for name in found if any(values[name])] or found[:1]
@@ -310,7 +305,7 @@ def _table(
     first, _, rest = text.partition("\n")
     named = named_separator(first)
     text = f"\n{rest}" if named else text
-    separator = named or _separator_of(text, suffix)
+    separator = named or _separator_of(text, suffix, frozenset(chosen.values()))
     if not separator:
         return (), []
     records = _records(path, text, separator)
@@ -343,10 +338,13 @@ def _table(
     return header, rows
 
 
-def _separator_of(text: str, suffix: str) -> str:
+def _separator_of(text: str, suffix: str, chosen: frozenset[str]) -> str:
     """Return the separator of a table, "" for a text that is none."""
     lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
-    first = lines[0] if lines else ""
+    first = lines[0].removeprefix("\ufeff").rstrip("\r") if lines else ""
+    for separator in (",", SEMICOLON, "\t"):
+        if separator in first and _is_header(cells_of(first, separator), chosen, named=True):
+            return separator
     if suffix == ".csv":
         return csv_separator(first)
     if (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
@@ -387,9 +385,14 @@ _OTHER_TABLES = frozenset(
 )
 
 
-def _is_header(cells: list[str], chosen: frozenset[str]) -> bool:
+def _is_header(cells: list[str], chosen: frozenset[str], named: bool = False) -> bool:
+    """Return whether the cells of a first line name columns: as the user does, or, unless `named`, by usual names."""
     if chosen and chosen <= set(cells):
         return True
+    if not any(map(_is_number, cells)) and chosen & set(cells):
+        return True  # some of the columns, where others stand in other files
+    if named:
+        return False
     usual = {name for tiers in field_names().roles.values() for tier in tiers for name in tier}.union(
         *field_names().words.values(), _OTHER_TABLES
     )

@@ -13,7 +13,7 @@ from weir.errors import BadValue, UnknownName
 from weir.files.column_names import of_role, usual
 from weir.plugins.importing.cells import (
     Cells,
-    grade_value,
+    grade_word,
     identifier,
     is_grade,
     is_identifier,
@@ -255,7 +255,7 @@ class Member:
         score.
         """
         if self.grade is not None:
-            return grade_value(self.grade)
+            return self.grade
         if self.score is not None and not self.score.is_integer():
             raise ValueError(
                 f"the score {self.score:g} beside a relevant document is no grade; for what was retrieved say "
@@ -340,7 +340,7 @@ class Choices:
 
     grades: str = ""
     """Make grades whole: round (half up), scale=N (times N, then rounded) or threshold=X (1 from X on, else 0);
-    otherwise they are kept as they are.
+    otherwise they are kept as they are. Or the number of each word: Perfect=2,Good=1,Bad=0.
     """
     judges: str = ""
     """The grade of a pair that has several (of a majority the highest of tied ones); otherwise it is refused."""
@@ -358,7 +358,8 @@ class Choices:
     """Write what is left of a file of which more than a tenth of the rows are refused."""
 
     def __post_init__(self) -> None:
-        _regraded(self.grades)
+        if not self.grade_words():
+            _regraded(self.grades)
         if self.judges and self.judges not in _JUDGES:
             raise UnknownName("way to join judges", self.judges, _JUDGES)
         if self.clicks:
@@ -367,6 +368,26 @@ class Choices:
             raise BadValue(f"a floor of {self.impressions} impressions; expected 1 or more")
         if self.words not in ("", "all", "any"):
             raise UnknownName("way to match words", self.words, ("all", "any"))
+
+    def grade_words(self) -> dict[str, float]:
+        """Return the numbers of words that `grades` gives, {word of `grade_word`: number}; {} for another choice."""
+        if not self.grades or self.grades.partition("=")[0] in _MADE_WHOLE:
+            return {}
+        words: dict[str, float] = {}
+        for part in self.grades.split(","):
+            name, _, written = part.rpartition("=")
+            word, value = grade_word(name), number(written)
+            if not word or value is None:
+                raise BadValue(
+                    f"`grades`: found '{part}'; expected round, scale=N, threshold=X, or the number of each "
+                    "word, as in Perfect=2,Good=1,Bad=0"
+                )
+            if words.setdefault(word, value) != value:
+                raise BadValue(f"`grades`: found two numbers for '{name.strip()}'; expected each word once")
+        return words
+
+
+_MADE_WHOLE = ("round", "scale", "threshold")
 
 
 def _regraded(grades: str) -> Callable[[float], float]:
@@ -379,7 +400,9 @@ def _regraded(grades: str) -> Callable[[float], float]:
     if grades == "round":
         return lambda grade: math.floor(grade + 0.5)
     if grades:
-        raise BadValue(f"`grades`: found '{grades}'; expected round, scale=N or threshold=X")
+        raise BadValue(
+            f"`grades`: found '{grades}'; expected round, scale=N or threshold=X with numbers above 0"
+        )
     return lambda grade: grade
 
 
@@ -392,7 +415,7 @@ def agreed(grades: Sequence[float], choices: Choices) -> float | None:
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
     """Apply the choice to a grade; raises BadValue beyond the range of judgments."""
-    regraded = _regraded(choices.grades)(grade)
+    regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(
             f"{where}: the grade {shown_number(regraded)} is beyond ±{LARGEST}; say `grades='scale=N'`"

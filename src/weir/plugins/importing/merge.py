@@ -25,7 +25,8 @@ from weir.core.rank_order import OrderCounts, order_counts
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
 from weir.files.column_names import fold
-from weir.plugins.importing.cells import number
+from weir.files.label_files import BINARY_WORDS
+from weir.plugins.importing.cells import grade_value, grade_word, number
 from weir.plugins.importing.click_models import ClickShare
 from weir.plugins.importing.items import (
     ByWords,
@@ -588,13 +589,20 @@ def _judged_pairs(
     pairs: dict[tuple[str, str, str], _Pair] = {}
     matcher, matches = Matcher(merged.documents, choices.words), MatchCounts()
     matcher.refuse_endless(item for file in files for item in file.items)
+    words, numbered = {**BINARY_WORDS, **choices.grade_words()}, set[str]()
     for file in files:
         counts = file.counts
         for item in _judgments(file, matcher, matches):
-            grade, split = number(item.grade), file.split if item.split == "test" else item.split
+            given = grade_value(item.grade, words)
+            grade, split = number(given), file.split if item.split == "test" else item.split
+            numbered.add(grade_word(item.grade))
             try:
                 if grade is None:
-                    raise ValueError(f"the grade {str(item.grade)[:40]!r} is no finite number")
+                    word = str(item.grade)[:40]
+                    named = f"; `grades='{word}=1,...'` gives each word its number" * (
+                        grade_word(word) not in ("", "nan")
+                    )
+                    raise ValueError(f"the grade {word!r} is no finite number{named}")
                 if not re.fullmatch(r"[\w.-]{1,64}", split) or split.startswith("."):
                     raise ValueError(f"the split '{split[:40]}'; expected a name of letters, digits, - and _")
                 place = (split, queries.of(item.query), docs.of(item.doc))
@@ -610,6 +618,8 @@ def _judged_pairs(
         by_words = sum(isinstance(item, ByWords) for item in file.items)
         if by_words and merged.documents:
             counts.counts["judgments by words"] = by_words
+    if unused := sorted(choices.grade_words().keys() - numbered):
+        merged.notes.append(f"grades: no judgment has the grade '{unused[0]}'")
     if matches.judgments and merged.documents:
         merged.notes.append(matches.sentence())
     return pairs
@@ -646,7 +656,7 @@ def _merge_judgments(
             f"grades: {fractions} of {total} have fractions and are kept; `grades='round'`, scale=N or threshold=X "
             "make them whole"
         )
-    if choices.grades:
+    if choices.grades and not choices.grade_words():
         merged.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
     if choices.words and any(file.counts.counts["judgments by words"] for file in files):
         merged.notes.append(f"words: a document counts where it holds {choices.words} of several")

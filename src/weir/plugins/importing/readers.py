@@ -89,6 +89,12 @@ def any_of(*detectors: Detect) -> Detect:
     return lambda contents: next((evidence for detect in detectors if (evidence := detect(contents))), "")
 
 
+def _reader_of(contents: Contents, roles: set[str]) -> Reader:
+    """Return the reader of rows in which the user named the columns of these roles."""
+    is_query = roles - {"doc", "text", "title"} or usual(contents.columns, "query", "query_id")
+    return READERS.get("clicks" if {"clicks", "clicked"} & roles else "records" if is_query else "corpus")
+
+
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """Return the reader of a file and the evidence; `kind` is the value of `as_kind` or "".
 
@@ -96,11 +102,9 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """
     if kind:
         return READERS.get(kind), f"`as_kind={kind!r}`"
-    if contents.roles and set(contents.roles.values()) <= set(contents.columns):
-        by_clicks, named = {"clicks", "clicked"} & set(contents.roles), set(contents.roles)
-        is_query = named - {"doc", "text", "title"} or usual(contents.columns, "query", "query_id")
-        kind = "clicks" if by_clicks else "records" if is_query or not named else "corpus"
-        return READERS.get(kind), "`columns`"
+    held = {role for role, column in contents.roles.items() if column in contents.columns}
+    if held and len(held) == len(contents.roles):
+        return _reader_of(contents, held), "`columns`"
     for general in (False, True):
         readers = [one for one in map(READERS.get, READERS.names()) if one.general is general]
         fitting = [(one, evidence) for one in readers if (evidence := one.detect(contents))]
@@ -109,6 +113,8 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
             raise BadValue(f"{contents.path}: could be {kinds}; choose one with `as_kind`")
         if fitting:
             return fitting[0]
+    if held:  # the other columns stand in other files
+        return _reader_of(contents, held), "`columns`"
     advice = "name the columns, as in `columns='query=NAME,doc=NAME,grade=NAME'`, or the kind, with `as_kind`"
     if contents.shape != "lines":
         fields = (
@@ -120,8 +126,8 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
         advice = "say the kind, with `as_kind`, or put tabs between columns, which `columns` then names"
         raise BadValue(f"{contents.path}: no known format begins with '{first[:60]}'; {advice}")
     raise BadValue(
-        f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without names; "
-        "give the columns by number, as in `columns='query=1,doc=2,grade=3'` (query_id=1 for identifiers of "
-        "queries), or "
+        f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without usual names; "
+        "say which is which, by these names if they are names, as in `columns='query=NAME,doc=NAME,grade=NAME'`, "
+        "else by number, as in `columns='query=1,doc=2,grade=3'` (query_id=1 for identifiers of queries), or "
         "the kind, with `as_kind`"
     )

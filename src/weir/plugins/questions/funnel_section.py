@@ -22,15 +22,15 @@ from weir.systems.expression import parse_system
 from weir.systems.protocol import Retriever
 
 MOST_FUNNELS = 6
-"""Systems whose funnels a report has."""
+"""Largest number of systems with a funnel in a report."""
 ANSWER_DEPTH = 10
-"""Documents of an answer where the first measure has no cut-off."""
+"""Number of documents of an answer if the first measure has no cut-off."""
 
 
 def funnel_section(study: Study) -> Section | None:
-    """Return the funnels of the composed systems on the largest collection here, from rankings that are kept.
+    """Return the funnels of composed systems on the largest collection on this machine, from stored rankings.
 
-    None where there is no such system, or the rankings of its stages are not in the folder.
+    None if there is no such system, or if the folder lacks the rankings of its stages.
     """
     here = [name for name in study.datasets if name in study.collections]
     if not here:
@@ -39,23 +39,27 @@ def funnel_section(study: Study) -> Section | None:
     cells = [cell for cell in study.cells if cell.dataset == dataset]
     if sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*")) > RUN_BYTES:
         return None
-    found = []
+    found, failed = list[Funnel](), list[str]()
     for cell in cells:
+        name = study.short_name(cell.label)
         try:
             one = kept_funnel(cell, study.collections[dataset], _rules(study.measures[0]))
-        except WeirError:  # a part is not known here, or its rankings are not kept
+        except WeirError as error:  # a part is not known here, or its rankings are not kept
+            failed.append(f"{name} is not followed: {error}.")
             continue
         if one is not None:
-            found.append(replace(one, system=study.short_name(cell.label), dataset=dataset))
-    found = found[:MOST_FUNNELS]
+            found.append(replace(one, system=name, dataset=dataset))
     if not found:
         return None
+    found, more = found[:MOST_FUNNELS], found[MOST_FUNNELS:]
+    if more:
+        failed.append(f"Not shown: {', '.join(one.system for one in more)}; weir study funnel shows each.")
     lead = (
         "Relevant documents that are left after each stage of a system, and the score of a perfect re-ranker of what "
         "leaves it. A line with a number before its name is one of the systems that are fused."
     )
     tables = tuple(map(stages_table, found))
-    notes = tuple(f"{one.system}: {verdict(one)}." for one in found)
+    notes = (*(f"{one.system}: {verdict(one)}." for one in found), *failed)
     records = (ResultSet(FUNNELS, tuple(found)),)
     return Section("funnel", "Where relevant documents are lost", lead, (), tables, notes, records=records)
 
@@ -68,9 +72,9 @@ def _rules(measure: str) -> FunnelRules:
 
 
 def kept_funnel(cell: ResultCell, dataset: Dataset, rules: FunnelRules) -> Funnel | None:
-    """Return the funnel of a cell from the rankings beside it; None for a system of one stage.
+    """Return the funnel of a cell from stored rankings; None for a system of one stage.
 
-    Raises BadValue where a stage's rankings are not kept, and as reading them.
+    Raises BadValue if a stage's rankings are not stored, and the WeirErrors of reading them.
     """
     system = parse_system(cell.system)
     if not isinstance(system, COMPOSED):

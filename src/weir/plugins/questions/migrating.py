@@ -1,9 +1,9 @@
-"""Migrations in Python: `weir.migrate`."""
+"""The function `weir.migrate`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +13,19 @@ from weir.api.given import two_rankings
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.qrels import Qrels, merge_qrels
+from weir.core.rounding import part_of
 from weir.core.run import Run
+from weir.core.scores import Note
 from weir.core.subject import Subject
 from weir.datasets.load import Dataset, judged_or_not, load, query_groups
 from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue
 from weir.files.frames import run_from
-from weir.files.label_files import labels_from, read_labels
+from weir.files.label_files import labels_from
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
-from weir.plugins.labels.pools import JudgingPool, read_sheet, write_pool
+from weir.plugins.labels.api import labels_given
+from weir.plugins.labels.pools import JudgingPool, write_pool
 from weir.plugins.questions.migration import (
     MIGRATIONS,
     Migration,
@@ -52,11 +55,11 @@ def migrate(
 
     old, new: rankings, like the runs of `weir.evaluate`.
     rules: weir.MigrationRules.
-    labelled: labels so far: filled sheets, journals of `weir open`, judgments; the first that has a document counts.
-    thresholds: scores of the old system, whose counterparts among the new scores are wanted.
-    labels: documents on the sheet.
-    out: a folder for a sheet of the documents to label next; by default none is written.
-    by: groups of queries that are told apart, as in `weir.evaluate`; by default their lengths.
+    labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label counts.
+    thresholds: scores of the old system, to be mapped to scores of the new one.
+    labels: number of documents on the sheet.
+    out: a folder for a sheet of the documents to label next. Default: none.
+    by: groups of queries, as in `weir.evaluate`. Default: their lengths.
     collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
     """
     rules = rules or MigrationRules()
@@ -83,7 +86,7 @@ def migrate(
         corpus, name = None if dataset is None else dataset.corpus, found.dataset or "rankings"
         subject = Subject(name, corpus, queries, runs={run.name: run for run in (before, after)})
         write_pool(pool, subject, path_of(out))
-    return ResultSet(MIGRATIONS, (found,), scoring.notes)
+    return ResultSet(MIGRATIONS, (found,), (*scoring.notes, *_idle_labels(found, known)))
 
 
 def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, most: int) -> JudgingPool:
@@ -97,16 +100,17 @@ def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, 
 
 
 def labels_of(sources: Sequence[object]) -> Qrels | None:
-    """Return the labels of several sources, of a pair the label of the first that has it; None without sources."""
+    """Return the labels of several sources, for each pair the first one found; None without sources."""
     merged: Qrels | None = None
     for source in sources:
-        labels = _labels(source)
+        labels = labels_from(labels_given(source))
         merged = labels if merged is None else merge_qrels(merged, labels)
     return merged
 
 
-def _labels(source: object) -> Qrels:
-    if not isinstance(source, (str, os.PathLike)):
-        return labels_from(source)
-    path = path_of(source)
-    return read_sheet(path)[0] if path.suffix in {".tsv", ".csv"} else read_labels(path)
+def _idle_labels(found: Migration, known: Qrels | None) -> Iterator[Note]:
+    """Yield a note on labels of documents that no verdict needs."""
+    used = found.labels.labels + found.labels.ahead
+    if known is not None and len(known.doc) > used:
+        idle = part_of(len(known.doc) - used, len(known.doc), "labels", "is", "are")
+        yield Note(f"{idle} of documents that weigh the same in both rankings by {found.measure}: not needed")

@@ -14,7 +14,6 @@ from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, of_role, usual
 from weir.plugins.importing.cells import (
     Cells,
-    grade_value,
     has_value,
     identifier,
     is_grade,
@@ -473,7 +472,7 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     for one in ranked:
         yield from one.document(row.where)
         if judged and one.grade not in (None, ""):
-            yield Judgment(layout.query(row), one.key, grade_value(one.grade), row.where)
+            yield Judgment(layout.query(row), one.key, one.grade, row.where)
     scores = [one.score for one in ranked]
     beside = listed(dict.get(row.fields, layout.roles.get("score", "")))
     if beside is not None and len(beside) == len(ranked):
@@ -570,13 +569,13 @@ def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: objec
     name = plain_text(doc) if layout.by_text else identifier(doc)
     if layout.by_text:
         yield Document(ItemKey("", name), row.where)
-        yield Judgment(key, ItemKey("", name), grade_value(grade), row.where)
+        yield Judgment(key, ItemKey("", name), grade, row.where)
     elif is_text(name):
         yield Refused(row.where, f"'{name[:40]}...' is a text, not the identifier of a document")
     elif _PLACEHOLDER.fullmatch(name.strip()):
         yield Refused(row.where, f"'{name[:60]}' is a placeholder that nobody filled")
     else:
-        yield Judgment(key, ItemKey(name), grade_value(grade), row.where)
+        yield Judgment(key, ItemKey(name), grade, row.where)
 
 
 def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
@@ -592,7 +591,7 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             unjudged += 1
             yield from layout.document(row)
         else:
-            yield Judgment(layout.query(row), doc, grade_value(grade), row.where, *layout.source(row))
+            yield Judgment(layout.query(row), doc, grade, row.where, *layout.source(row))
             yield from layout.document(row)
     if not role:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")

@@ -66,7 +66,7 @@ def _which(contents: Contents) -> tuple[str, str]:
         return "corpus", f"'{documents}' in its name"
     signs = (
         "title",
-        *(set(map(fold, columns)) & (field_names().every("text") | field_names().roles["doc"][0]) - {"text"}),
+        *(set(map(fold, columns)) & (field_names().every("text") | field_names().ids("doc")) - {"text"}),
     )
     sign = next((name for name in contents.columns if fold(name) in signs), "")
     if sign and not queries:
@@ -79,10 +79,10 @@ def _which(contents: Contents) -> tuple[str, str]:
 
 def _texts_by_id(contents: Contents) -> str:
     folded = _folded(contents).keys()
-    ids = folded & {"id", *field_names().roles["doc"][0], *field_names().roles["query_id"][0], "pagecontent"}
+    ids = folded & {"id", *field_names().ids("doc", "query_id"), "pagecontent"}
     fits = ids and folded & {*field_names().every("text"), "title"} and not folded & _OF_OTHERS
     pairs = (
-        folded & field_names().roles["query_id"][0]
+        folded & field_names().ids("query_id")
         and folded & field_names().every("doc")
         and "text" not in folded
     )

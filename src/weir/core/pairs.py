@@ -1,0 +1,57 @@
+"""Find pairs of a query and a document in rankings or judgments that number both in another way."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Ids, Int32, Int64
+
+
+class HoldsPairs(Protocol):
+    """Rows of a query and a document each, no pair twice: a Run, a Qrels."""
+
+    @property
+    def queries(self) -> Ids:
+        """Return the identifiers of the queries."""
+        ...
+
+    @property
+    def docs(self) -> Ids:
+        """Return the identifiers of the documents."""
+        ...
+
+    @property
+    def doc(self) -> Int32:
+        """Return the document of each row, int32[n], numbered as in `docs`; -1 where its identifier is not known."""
+        ...
+
+    def query_of_row(self) -> Int32:
+        """Return the query of each row, int32[n], numbered as in `queries`."""
+        ...
+
+
+def pair_rows(
+    held: HoldsPairs, queries: Ids, docs: Ids, query: NDArray[np.integer], doc: NDArray[np.integer]
+) -> Int64:
+    """Return the row of `held` that has each pair, int64[pairs]; -1 for a pair that it does not have.
+
+    query, doc: int[pairs], positions in `queries` and `docs`; -1 for one whose identifier is not known.
+    """
+    width = max(1, len(held.docs))
+    rows = _keys(held.query_of_row(), held.doc, width)
+    wanted = _keys(_numbers(held.queries, queries, query), _numbers(held.docs, docs, doc), width)
+    order = np.argsort(rows, kind="stable")
+    at = np.append(order, -1)[np.searchsorted(rows, wanted, sorter=order)]
+    return np.where((wanted >= 0) & (np.append(rows, -1)[at] == wanted), at, -1)
+
+
+def _numbers(held: Ids, names: Ids, code: NDArray[np.integer]) -> Int64:
+    numbers: Int64 = np.append(held.codes(names.strings), -1).astype(np.int64)[code]
+    return numbers
+
+
+def _keys(query: NDArray[np.integer], doc: NDArray[np.integer], width: int) -> Int64:
+    return np.where((query >= 0) & (doc >= 0), query.astype(np.int64) * width + doc, -1)
