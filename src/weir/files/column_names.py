@@ -249,6 +249,25 @@ def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
 
+_OF_TREC = {"q0", "iter", "iteration"}
+"""Columns of TREC's formats in which nothing stands."""
+
+
+def unread_columns(columns: Sequence[str], kind: Kind) -> list[str]:
+    """Return the names of the columns that neither a run nor judgments have; raises as `three_columns`."""
+    found = rank_column(columns, kind), origin_column(columns, kind), system_column(columns, kind)
+    used = {*three_columns(columns, kind), *found}
+    known = {*_OF_TREC, *(map(fold, SHEET_HEAD) if kind == "qrels" and is_sheet(columns) else ())}
+    return [
+        name for n, name in enumerate(columns) if n not in used and name.strip() and fold(name) not in known
+    ]
+
+
+def is_sheet(columns: Sequence[str]) -> bool:
+    """Return whether a table begins with the columns of a judging sheet."""
+    return tuple(columns[:3]) == SHEET_HEAD[:3]
+
+
 def kind_of(columns: Sequence[str], path: object) -> Kind:
     """Return "run" or "qrels" by the names of columns. Raises FormatError for neither."""
     judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))

@@ -17,21 +17,23 @@ from typing import Any, cast
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
+from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Strings
-from weir.errors import FormatError, RankingWarning
+from weir.errors import FormatError, LossWarning, RankingWarning, WeirError, user_level
 from weir.files.column_names import (
-    SHEET_HEAD,
     WRITTEN,
     ColumnLayout,
     Kind,
     has_ranks,
     is_header,
     is_named,
+    is_sheet,
     kind_of,
     origin_column,
     rank_column,
     system_column,
     three_columns,
+    unread_columns,
 )
 from weir.files.json_files import (
     first_json_row,
@@ -307,7 +309,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
     """Return whether a file begins with the columns of a judging sheet; `head` as in `table_head`."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
-    return tuple(table_head(path, path.suffix == ".tsv", head).cells[:3]) == SHEET_HEAD[:3]
+    return is_sheet(table_head(path, path.suffix == ".tsv", head).cells)
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
@@ -388,6 +390,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     line_ends = list[bytes]()
     if kind == "run" and form.name != "trec" and not is_pipe(path):
         refuse_several_systems(path, lambda: _rows_by_system(path, form, head))
+    _say_unread(path, form, kind, head)
     try:
         size = path.stat().st_size
     except OSError:
@@ -439,6 +442,18 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         return Origins.of(cells[at] for _, cells in table_records(path, head.separator) if cells)
 
     return Source(path, size, line_blocks, None if form.name == "trec" else origins)
+
+
+def _say_unread(path: Path, form: Format, kind: Kind, head: TableHead | None) -> None:
+    if form.name == "trec" or (head is None and is_pipe(path)):
+        return
+    try:
+        unread = unread_columns(names_of_columns(path, form) if head is None else head.cells, kind)
+    except WeirError:
+        return  # the reading says what is wrong
+    if unread:
+        said = f"{path}: not read: {counted(len(unread), 'column')}, {', '.join(unread)}"
+        warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 def _rows_by_system(path: Path, form: Format, head: TableHead | None) -> Iterator[SystemRow]:
