@@ -17,9 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
-from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Strings
-from weir.errors import FormatError, LossWarning, RankingWarning, WeirError, user_level
+from weir.errors import FormatError, RankingWarning
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -31,9 +30,9 @@ from weir.files.column_names import (
     kind_of,
     origin_column,
     rank_column,
+    say_unread,
     system_column,
     three_columns,
-    unread_columns,
 )
 from weir.files.json_files import (
     first_json_row,
@@ -390,7 +389,6 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     line_ends = list[bytes]()
     if kind == "run" and form.name != "trec" and not is_pipe(path):
         refuse_several_systems(path, lambda: _rows_by_system(path, form, head))
-    _say_unread(path, form, kind, head)
     try:
         size = path.stat().st_size
     except OSError:
@@ -442,18 +440,6 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         return Origins.of(cells[at] for _, cells in table_records(path, head.separator) if cells)
 
     return Source(path, size, line_blocks, None if form.name == "trec" else origins)
-
-
-def _say_unread(path: Path, form: Format, kind: Kind, head: TableHead | None) -> None:
-    if form.name == "trec" or (head is None and is_pipe(path)):
-        return
-    try:
-        unread = unread_columns(names_of_columns(path, form) if head is None else head.cells, kind)
-    except WeirError:
-        return  # the reading says what is wrong
-    if unread:
-        said = f"{path}: not read: {counted(len(unread), 'column')}, {', '.join(unread)}"
-        warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 def _rows_by_system(path: Path, form: Format, head: TableHead | None) -> Iterator[SystemRow]:
@@ -661,8 +647,9 @@ def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
         if kind == "run" and len(cells) == 3 and _is_number(cells[2]):
             expected += f"; {_ONLY_RANKS}"
         raise FormatError(path, f"'{line[:80]}'" if line else "no header", expected, head.lines)
-    rank = rank_column(cells, kind)
-    return ColumnLayout(separator, tuple(cells), *three_columns(cells, kind, path), rank)
+    three, rank = three_columns(cells, kind, path), rank_column(cells, kind)
+    say_unread(path, cells, kind)
+    return ColumnLayout(separator, tuple(cells), *three, rank)
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
