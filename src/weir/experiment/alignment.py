@@ -52,7 +52,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system with its plain and its weighted mean over the compared collections."""
+    """A system with its plain mean and its weighted mean over the compared collections."""
 
     system: str
     mean: float

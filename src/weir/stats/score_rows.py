@@ -62,7 +62,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems: shared ones once, others with the system's name."""
+    """Return the notes on several systems: common ones once, others with the system's name."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     notes, conventions, rates = list[Note](), list[Note](), dict[str, float]()
@@ -245,7 +245,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a warning that some judgments are a model's by their origin; None if there are none."""
+    """Return a warning if some judgments are a model's by their origin, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -347,7 +347,7 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 
 
 def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note]:
-    """Return a note on uncut measures if one system's rankings are much longer than another's.
+    """Return a note on measures without cut-off if some systems return much longer rankings than others.
 
     depths: {system: length of its longest ranking}.
     """

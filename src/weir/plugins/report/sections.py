@@ -128,7 +128,7 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Join names as a sentence lists them; of more than `most`, the rest as a count."""
+    """Join names with commas and "and"; beyond `most` names the rest is a count."""
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
@@ -162,7 +162,7 @@ def report_title(study: Study) -> str:
 
 
 def lede(study: Study) -> str:
-    """Return sentences on what was compared and how."""
+    """Return introductory sentences on the compared systems and the method."""
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = (
@@ -287,7 +287,7 @@ def _singly(count: int) -> str:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return the least and greatest mean of a system over the orders of tied documents; over datasets their mean."""
+    """Return (lowest, highest) mean of a system over the orders of tied documents; across datasets the mean of both."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -311,7 +311,7 @@ def _ties_clause(datasets: Sequence[str]) -> str:
 
 
 def _tied(study: Study, measure: str) -> list[Statement]:
-    """Return a statement on the pair whose order ties leave open by the widest span of a mean; [] for none.
+    """Return a statement on the pair that ties leave undecided and whose means span most; [] for none.
 
     Spans below SPAN_OF_TIES are left out.
     """
@@ -363,7 +363,7 @@ def _open_pair_clause(label: str, baseline: str, datasets: Sequence[str], audits
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return statements on what the data do not support."""
+    """Return statements on conclusions that the data do not support."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -454,7 +454,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: its conclusions in short, and their limits."""
+    """Return the report's first section: conclusions and limits in short."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -730,7 +730,7 @@ def cost(study: Study) -> Section | None:
 
 
 def machine(hardware: str) -> str:
-    """Return the first two parts of a hardware description, processor and cores."""
+    """Return processor and cores, the first two parts of a hardware description."""
     return ", ".join(hardware.split(", ")[:2])
 
 
@@ -847,7 +847,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
 def _bounds_drawn(
     study: Study, found: Sequence[str], turning: Mapping[str, tuple[int, list[tuple[str, str]]]]
 ) -> tuple[list[str], list[str]]:
-    """Return the collections and systems that are drawn: of many systems, those whose order could turn first."""
+    """Return the collections and systems to draw; with many systems, first those whose order could change."""
     many = len(study.systems) > MANY_SYSTEMS
     names = sorted(found, key=lambda d: -turning[d][0] if d in turning else 0) if many else list(found)
     names = [
@@ -938,7 +938,7 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
 
 
 def said(finding: Finding) -> str:
-    """Return a finding in short, with its collection and system."""
+    """Return a finding as a short phrase with its collection and system."""
     of = f", {finding.system}" if finding.system else ""
     return f"{finding.subject}{of}: {typeset(finding.statement.split('; ')[0])}"
 
@@ -1403,7 +1403,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return the sentence on whether p-values depend on the seed, with a blank before it; "" without a test."""
+    """Return a sentence, after a blank, on whether p-values depend on the seed; "" without a test."""
     if not comparisons:
         return ""
     method = comparisons[0].method
