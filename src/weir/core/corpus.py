@@ -52,8 +52,13 @@ class Corpus:
     @staticmethod
     @named_arguments
     def of(documents: Mapping[str, object]) -> Corpus:
-        """Return a corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}; raises BadValue."""
+        """Return a corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}; raises BadValue.
+
+        {} is NO_DOCUMENTS, on which systems with documents of their own are asked.
+        """
         _need_mapping(documents, "documents", "{identifier: text, or a dict with title and text}")
+        if not documents:
+            return NO_DOCUMENTS
         titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
             title, text, other = _parts_of(name, document)
