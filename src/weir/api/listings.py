@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from weir.models import Loaded
 
 
+__all__ = ["checks", "datasets", "installation", "measures", "model", "models", "systems"]
+
 Facts: TypeAlias = dict[str, object]
 
 PROBED = 64

@@ -30,6 +30,7 @@ from weir.systems.protocol import (
     called,
     check_depth,
     check_k,
+    index_repr,
 )
 
 DEPTH = 1000
@@ -119,6 +120,8 @@ class FusedSearcher:
     system: Fused
     corpus: Corpus
     searchers: tuple[Searcher, ...]
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

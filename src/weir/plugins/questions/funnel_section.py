@@ -23,15 +23,15 @@ from weir.systems.expression import parse_system
 from weir.systems.protocol import Retriever
 
 MOST_FUNNELS = 6
-"""Systems whose funnels a report has."""
+"""Largest number of systems with a funnel in a report."""
 ANSWER_DEPTH = 10
-"""Documents of an answer where the first measure has no cut-off."""
+"""Number of documents of an answer if the first measure has no cut-off."""
 
 
 def funnel_section(study: Study) -> Section | None:
-    """Return the funnels of the composed systems on the largest collection here, from rankings that are kept.
+    """Return the funnels of composed systems on the largest collection on this machine, from stored rankings.
 
-    None where there is no such system, or the rankings of its stages are not in the folder.
+    None if there is no such system, or if the folder lacks the rankings of its stages.
     """
     here = [name for name in study.datasets if name in study.collections]
     if not here:
@@ -88,9 +88,9 @@ def _rules(measure: str) -> FunnelRules:
 
 
 def kept_funnel(cell: ResultCell, dataset: Dataset, rules: FunnelRules) -> Funnel | None:
-    """Return the funnel of a cell from the rankings beside it; None for a system of one stage.
+    """Return the funnel of a cell from stored rankings; None for a system of one stage.
 
-    Raises BadValue where a stage's rankings are not kept, and as reading them.
+    Raises BadValue if a stage's rankings are not stored, and the WeirErrors of reading them.
     """
     system = parse_system(cell.system)
     if not isinstance(system, COMPOSED):
