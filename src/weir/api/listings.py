@@ -260,6 +260,7 @@ EXTRAS = {
     "run": "index and search",
     "neural": "encode, re-rank on a processor, approximate search",
     "torch": "GPUs, int8, T5, language models, other architectures, training",
+    "app": "results and judging on pages in the browser",
     "servers": "PostgreSQL",
     "import-sources": "ir_datasets, YAML",
     "bridges": "objects of other tools",

@@ -59,11 +59,13 @@ class Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame (pandas,
         polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
 
-        Raises BadValue.
+        {} is NO_DOCUMENTS, on which systems with documents of their own are asked. Raises BadValue.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
         )
+        if not documents:
+            return NO_DOCUMENTS
         titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
             title, text, other = _parts_of(name, document)

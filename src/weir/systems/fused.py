@@ -24,6 +24,7 @@ from weir.systems.protocol import (
     Component,
     Context,
     Costs,
+    DocumentKeeper,
     Retriever,
     Searcher,
     called,
@@ -86,6 +87,9 @@ class Fused:
 
     def is_drawn(self) -> bool:
         return False
+
+    def keeps_documents(self) -> bool:
+        return all(isinstance(part, DocumentKeeper) and part.keeps_documents() for part in self.parts)
 
     def components(self) -> tuple[Component, ...]:
         return tuple(
