@@ -105,7 +105,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return a note for each measure that is 1 by construction: its cut-off includes every document that may be ranked."""
+    """Return a note for each measure that is 1 by construction: its cut-off includes every document that may
+    be ranked."""
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
         layout = dataset.layout

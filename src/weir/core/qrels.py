@@ -97,7 +97,8 @@ class Beside(Protocol):
         ...
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return the rules joined with a run, as measures read them (`Judged.beside`), with queries numbered as given."""
+        """Return the rules joined with a run, as measures read them (`Judged.beside`), with queries numbered
+        as given."""
         ...
 
 

@@ -109,7 +109,8 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return the cells for a terminal: * after the best, triangles for verdicts, letters, then `more`."""
+        """Return the rows as cells for a terminal, marked: * for the best, triangles for verdicts, letters for groups,
+        and then `more`."""
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])

@@ -385,7 +385,8 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 
 
 def without_documents(dataset: Dataset) -> Dataset:
-    """Return the dataset, marked as undocumented if it has no file of documents; stored rankings can still be scored."""
+    """Return the dataset, marked as undocumented if it has no file of documents; stored rankings can still be
+    scored."""
     return replace(dataset, undocumented=True) if dataset.layout.documents is None else dataset
 
 

@@ -71,7 +71,7 @@ class AlignedSystem:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Benchmark collections by their likeness to one's own, and systems by their weighted means on them."""
+    """Benchmark collections sorted by likeness to one's own, and systems by their weighted means on these."""
 
     collection: str
     measure: str

@@ -343,7 +343,8 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose differing setting has no effect; `titles` maps labels to names."""
+    """Return a sentence for each pair of systems whose differing setting has no effect; `titles` maps labels
+    to names."""
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"

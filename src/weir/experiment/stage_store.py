@@ -310,7 +310,8 @@ class StageCache:
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return all inputs of a system's search that decide its rankings, such as the queries' metadata that it reads."""
+        """Return all inputs of a system's search that decide its rankings, such as the queries' metadata that
+        it reads."""
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}

@@ -249,7 +249,8 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
 
 
 def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the values of plain decimals of up to 19 digits, such as `12345678.1234567812345678`; NaN for other text."""
+    """Return the values of plain decimals of up to 19 digits, such as `12345678.1234567812345678`; NaN for
+    other text."""
     lead = buf[start]
     negative = lead == _MINUS
     signed = negative | (lead == _PLUS)

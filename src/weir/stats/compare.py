@@ -250,7 +250,8 @@ class ScoreTable:
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as reported; if datasets have parts, the mean over the means of their parts."""
+        """Return the mean of each system as reported; if datasets have parts, the mean over the means of their
+        parts."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)

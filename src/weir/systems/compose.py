@@ -287,7 +287,8 @@ def system_text(system: object) -> str:
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return first >> reranker for a re-ranker, function or object; raises BadValue for an object that cannot re-rank."""
+    """Return first >> reranker for a re-ranker, function or object; raises BadValue for an object that cannot
+    re-rank."""
     return Pipeline(first, as_reranker(reranker))
 
 

@@ -184,7 +184,8 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """Numbers for the documents in answers; without a collection's documents (NO_DOCUMENTS) every identifier gets one."""
+    """Numbers for the documents in answers; without a collection's documents (NO_DOCUMENTS) every identifier
+    gets one."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)

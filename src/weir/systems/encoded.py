@@ -145,7 +145,8 @@ def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Encode the documents that are not stored; return (rows of all documents, number of rows that were stored before)."""
+    """Encode the documents that are not stored; return (rows of all documents, number of rows that were stored
+    before)."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0

@@ -74,7 +74,8 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return the ties that can change this measure, given its cut-off and, for a condensed one, on condensed lists."""
+        """Return the ties that can change this measure, given its cut-off and, for a condensed one, on
+        condensed lists."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)
@@ -164,7 +165,8 @@ def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
     return worth.get(kind, relevant).astype(np.float64)
 
 
-def _sorted(j: Judged, worth: Float64) -> Judged:
+def _sorted(j: Judged, worth: Float64) ->
+Judged:
     """Return the join with the documents of each tie group sorted by worth, highest first; unjudged ones are worth 0."""
     rows = np.flatnonzero(j.last > j.first)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])

@@ -419,7 +419,8 @@ class Words:
 
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
-        """Return the joining table of an encoder's tokenizer. Raises BadValue if no piece begins with ##, as BERT's do."""
+        """Return the joining table of an encoder's tokenizer. Raises BadValue if no piece begins with ##, as
+        BERT's do."""
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]

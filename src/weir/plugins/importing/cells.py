@@ -137,7 +137,8 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue that asks which of several columns has a role; the message is the same for any order of columns."""
+    """Raise BadValue that asks which of several columns has a role; the message is the same for any order of
+    columns."""
     several = sorted(candidates)
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"

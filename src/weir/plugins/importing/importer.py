@@ -95,7 +95,8 @@ class ImportRequest:
 def _read_file(
     file: InputFile, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> ImportedFile | WeirError:
-    """Read a file's items, its documents into the spill. An error is returned, not raised, and the spill is restored."""
+    """Read a file's items, its documents into the spill. An error is returned, not raised, and the spill is
+    restored."""
     path, counts = file.path, FileCounts()
     try:
         with spill.all_or_none():

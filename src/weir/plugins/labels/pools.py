@@ -453,7 +453,8 @@ def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return the pairs of systems of one subject whose order new judgments reverse, as (better before, better after)."""
+    """Return the pairs of systems of one subject whose order new judgments reverse, as (better before, better
+    after)."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

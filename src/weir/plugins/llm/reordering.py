@@ -206,7 +206,8 @@ def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape)
 
 @dataclass(frozen=True)
 class ReachedDocuments:
-    """Of the relevant documents at some ranks of the first stage, the number that a re-ranking moved into the first k."""
+    """Of the relevant documents at some ranks of the first stage, the number that a re-ranking moved into the
+    first k."""
 
     relevant: int
     """Number of relevant candidates."""

@@ -903,7 +903,8 @@ def _bounds_notes(
 
 
 def turning_pairs(audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs that queries tell apart and unjudged documents could turn."""
+    """Return {dataset: (number, examples)} of the pairs whose difference the queries can detect and unjudged documents
+    could reverse."""
     pairs: dict[str, tuple[int, list[tuple[str, str]]]] = {}
     for one in audits:
         for finding in one.findings:

@@ -31,7 +31,8 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, numbers in them for each table, None if equal)."""
+    """Return (identifiers of all tables in order of first occurrence, numbers in them for each table, None if
+    equal)."""
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])

@@ -362,7 +362,8 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """Returns, for each block of documents, its (term, value) pairs and the temporary files to remove after inversion."""
+    """Returns, for each block of documents, its (term, value) pairs and the temporary files to remove after
+    inversion."""
 
     blocks: Blocks
     frequencies: Int32

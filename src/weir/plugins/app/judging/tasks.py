@@ -184,7 +184,7 @@ def _read(path: Path) -> str:
 def _with_texts(
     collection: Subject, queries: Mapping[str, str], named: Sequence[tuple[str, str, str, str]]
 ) -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
-    """Return texts of queries and pairs from a collection; a text that it lacks stays."""
+    """Return queries and pairs with their texts from a collection; texts that it lacks are kept as given."""
     corpus, asked = collection.need_corpus(), collection.need_queries()
     at = asked.ids.codes(list(queries))
     texts = {
