@@ -83,7 +83,10 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
             said = () if one.answered.all() else ("missing=",)  # by the note on unanswered queries
             sentences = parse_conventions(one.conventions).sentences()
             conventions += [Note(sentence) for sentence in sentences if not sentence.startswith(said)]
-    notes = [note.about(_few(names)) if several else note for note, names in alike.items()]
+    notes = [
+        note.about("each system" if len(names) == len(scores) > 2 else _few(names)) if several else note
+        for note, names in alike.items()
+    ]
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     deep = [] if first is None else depth_notes(depths, first.measures)
     partial = any(not one.answered.all() for one in scores.values())
@@ -462,7 +465,7 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
         width = math.inf if ends is None else ends[1] - ends[0]
         if row.movable and width >= TIES_MATTER:
             by_measure.setdefault(row.measure, []).append((width, row))
-    most, of = [], {}
+    most, of = list[Row](), dict[str, str]()
     for measure, moved in by_measure.items():
         row = max(moved, key=lambda one: one[0])[1]
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
