@@ -221,15 +221,16 @@ def api_page() -> str:
         "`weir.__version__` is the version.",
     ]
     sections: dict[str, list[tuple[str, object]]] = {kind: [] for kind in KINDS}
-    sections |= {module.__name__: [] for module in MODULES_BESIDE}
+    sections |= {f"weir.{module}": [] for module in MODULES_BESIDE}
     for name in weir.__all__:
         value = getattr(weir, name)
         if not isinstance(value, (weir.Measure, types.ModuleType)):
             sections[_kind(value)].append((f"weir.{name}", value))
     top = {id(value) for members in sections.values() for _, value in members}
     for module, names in MODULES_BESIDE.items():
-        members = [(f"{module.__name__}.{name}", getattr(module, name)) for name in sorted(names)]
-        sections[module.__name__] += [
+        place = getattr(weir, module)
+        members = [(f"weir.{module}.{name}", getattr(place, name)) for name in sorted(names)]
+        sections[f"weir.{module}"] += [
             (name, value)
             for name, value in members
             if id(value) not in top and not isinstance(value, weir.Measure)
@@ -266,10 +267,11 @@ def _measures() -> list[str]:
 
 KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors")
 MODULES_BESIDE = {
-    weir.labels: weir.labels.__all__,
-    weir.measures: weir.measures.__all__,
-    weir.stats: weir.stats.__all__,
-    weir.systems: METHODS.names(),
+    "labels": weir.labels.__all__,
+    "listings": weir.listings.__all__,
+    "measures": weir.measures.__all__,
+    "stats": weir.stats.__all__,
+    "systems": METHODS.names(),
 }
 """Public modules beside `weir`, and their public names; of `weir.systems` the fusion methods."""
 

@@ -10,15 +10,17 @@ mkdocstrings reads from the source. A link that leads nowhere, or an anchor that
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 import shutil
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 from make_docs import PAGES
+
+import weir
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE = ROOT / "build" / "pages"
@@ -53,7 +55,7 @@ def with_directives(page: str) -> str:
 
     def directive(section: re.Match[str]) -> str:
         module, name = section[1], section[2]
-        found = getattr(importlib.import_module(module), name)
+        found = attrgetter(f"{module}.{name}".removeprefix("weir."))(weir)
         place = f"{found.__module__}.{found.__qualname__}"
         if "<locals>" in place:  # made by a function when it is imported: nothing in the source has its name
             head = section[0].split("\n\n")[:2]

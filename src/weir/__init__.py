@@ -23,6 +23,7 @@ def _rooms() -> Iterator[None]:
     import weir.files.intents
     import weir.files.runs
     import weir.files.score_files
+    import weir.files.text_frames
     import weir.files.write
 
     yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
 from inspect import getsource, unwrap
@@ -46,7 +46,7 @@ _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": i
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Return the function with a check of argument types against its annotations.
 
-    Integers of any library count as int, numbers as float, and {id: text} as a Corpus or Queries; values are
+    Integers of any library count as int, numbers as float, and {id: text} or a frame as a Corpus or Queries; values are
     not checked. The function then raises BadValue with parameter, value and expected type, and CallError for
     unknown or missing arguments. A class may give a remedy in REMEDY, shown if its value does not fit.
     """
@@ -67,6 +67,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         in_order, by_name, further, needed = parameters()
         if not kwargs.keys() <= by_name.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - by_name.keys(), by_name))
+        _refuse_places(function, args, kwargs, [one.name for one in in_order], further is not None, by_name)
         if len(args) < len(needed) and (
             lacking := [n for n in needed if n not in kwargs and by_name[n] not in in_order[: len(args)]]
         ):
@@ -103,14 +104,17 @@ def named_arguments(called: T) -> T:
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
-    def names() -> dict[str, None]:
+    def names() -> tuple[dict[str, None], list[str], bool]:
         code = unwrap(function).__code__
-        return dict.fromkeys(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        every = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return dict.fromkeys(every), list(every[: code.co_argcount]), bool(code.co_flags & 4)
 
     @wraps(function)
     def named_call(*args: object, **kwargs: object) -> object:
-        if not kwargs.keys() <= names().keys():
-            raise CallError(_unknown_argument(function, kwargs.keys() - names().keys(), names()))
+        every, in_order, further = names()
+        if not kwargs.keys() <= every.keys():
+            raise CallError(_unknown_argument(function, kwargs.keys() - every.keys(), every))
+        _refuse_places(function, args, kwargs, in_order, further, every)
         return function(*args, **kwargs)
 
     if isinstance(called, type):
@@ -127,6 +131,28 @@ def checked_fields(settings: type[T]) -> type[T]:
 
 def _name_of(function: Callable[..., object]) -> str:
     return function.__qualname__.removesuffix(".__init__")
+
+
+def _refuse_places(
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    in_order: Sequence[str],
+    further: bool,
+    known: Iterable[str],
+) -> None:
+    """Raise CallError for more arguments than have a place, and for one that is given by its place and its name."""
+    name = _name_of(function)
+    if twice := [one for one in in_order[: len(args)] if one in kwargs]:
+        raise CallError(f"{name} is given {twice[0]} twice: by its place, and by its name")
+    if further or len(args) <= len(in_order):
+        return
+    own = [one for one in in_order if one != "self"]
+    others = [f"{one}=" for one in known if one not in in_order]
+    by_name = f"; by name: {', '.join(others)}" if others else ""
+    raise CallError(
+        f"{name} takes {', '.join(own) or 'nothing'} by place{by_name}; {shown_value(args[-1])} has none"
+    )
 
 
 def _unknown_argument(function: Callable[..., object], given: Iterable[str], known: Iterable[str]) -> str:
@@ -181,7 +207,7 @@ class _Parameter:
                     if words[0] != "float" or isinstance(value, (int, float))
                     else float(cast("Real", value))
                 )
-        if isinstance(value, Mapping) and (found := names & _FROM_DICTS):
+        if (found := names & _FROM_DICTS) and _is_table(value):
             return cast("Any", _class(found.pop(), module)).of(value)
         kind = next((words for words in self.types if words[1] and _is_kind(value, words[0])), None)
         if kind is not None:  # a list or a dict whose elements are wrong
@@ -189,6 +215,15 @@ class _Parameter:
             held = shown_value(wrong).replace("of type", "a value of type", 1)
             raise BadValue(f"{self.name} holds {held}; expected {_described((kind,), module)}")
         raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}")
+
+
+def _is_table(value: object) -> bool:
+    """Return whether a value may hold texts by identifier: a dict, a frame, a labelled series, or a list of dicts."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(row, Mapping) for row in value)
+    return isinstance(value, Mapping) or any(
+        hasattr(value, name) for name in ("columns", "column_names", "to_numpy")
+    )
 
 
 class _Everything:
@@ -305,7 +340,7 @@ def _described(types: Iterable[Words], module: str) -> str:
     for name, arguments in types:
         article = "an" if name[0] in "AEIOU" else "a"
         text = _KINDS[name][1] if name in _KINDS else f"{article} {name}"
-        text += ", {identifier: text}" if name in _FROM_DICTS else ""
+        text += ", {identifier: text}, a frame" if name in _FROM_DICTS else ""
         inner = _element_types(arguments, module)
         if inner and not {one for one, _ in inner} & _ANYTHING:
             text += f" (each {_described(inner, module)})"

@@ -21,8 +21,11 @@ _LISTED = 30  # names that a message lists where none of them is near
 _CUT = re.compile(r"([\n\t])")
 _DELETE = 0x7F
 _HOME = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120 - pathlib takes a tenth of the start
-_INSIDE = re.compile(re.escape(os.path.dirname(__file__)) + r"\W|.*\WIPython\W")  # noqa: PTH120 - as above
-"""Files of Weir, and of what runs the cells of notebooks."""
+_INSIDE = re.compile(
+    "|".join(re.escape(os.path.dirname(file)) + r"\W(?!site-packages\W)" for file in (__file__, os.__file__))  # noqa: PTH120 - as above
+    + r"|.*\WIPython\W|<(string|frozen [\w.]+)>$"
+)
+"""Files of Weir, of Python itself, of code that a program wrote, and of what runs the cells of notebooks."""
 
 
 def printable(text: str) -> str:
@@ -95,13 +98,22 @@ class WeirError(Exception):
         error: BaseException | None = self
         while error is not None:
             frames = [
-                one for one in traceback.extract_tb(error.__traceback__) if not _INSIDE.match(one.filename)
+                traceback.FrameSummary(_cell(one.filename), one.lineno, one.name, line=one.line)
+                for one in traceback.extract_tb(error.__traceback__)
+                if not _INSIDE.match(one.filename)
             ]
+            if frames and error is not self:
+                parts = [f"{type(error).__name__}: {error}", "", *parts]
             parts = [*traceback.format_list(frames), *parts]
             error = error.__cause__
-            if error is not None:
-                parts = [f"{type(error).__name__}: {error}", "", *parts]
         return "\n".join(part.rstrip("\n") for part in parts).split("\n")
+
+
+def _cell(file: str) -> str:
+    """Return a file's name, of a notebook's cell its number: the name of its file differs in every session."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return " ".join(named) if named else file
 
 
 class FormatError(WeirError):

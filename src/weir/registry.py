@@ -94,6 +94,9 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
+    def __repr__(self) -> str:
+        return f"<{len(self.names())} {self.kind}s: {', '.join(self.names()[:5])}, ...>"
+
     def _names(self) -> set[str]:
         return {*self._known, *self._lazy_names(), *self._of_plugins()}
 

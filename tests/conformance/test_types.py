@@ -38,7 +38,9 @@ def test_the_stub_has_every_name_that_is_there_when_a_program_runs():
 def test_a_type_checker_knows_every_name_of_every_room(tmp_path):
     if not importlib.util.find_spec("mypy"):
         pytest.skip("mypy is in the extra dev")
-    rooms = {room: getattr(weir, room).__all__ for room in ("labels", "measures", "stats", "systems")}
+    rooms = {
+        room: getattr(weir, room).__all__ for room in ("labels", "listings", "measures", "stats", "systems")
+    }
     rooms["systems"] = [*rooms["systems"], *SYSTEMS.names(), *RERANKERS.names()]
     names = [f"weir.{name}" for name in weir.__all__]
     names += [f"weir.{room}.{name}" for room, found in rooms.items() for name in found]

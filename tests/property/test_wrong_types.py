@@ -232,7 +232,22 @@ def test_a_wrong_type_is_refused_by_the_name_of_its_parameter(label, name, word)
             lambda: weir.results("x", datasets="scifact"),
             "datasets is 'scifact' (str); expected a list (each a text)",
         ),
-        (lambda: weir.BM25().index([1]), "corpus is [1] (list); expected a Corpus, {identifier: text}"),
+        (
+            lambda: weir.BM25().index([1]),
+            "corpus is [1] (list); expected a Corpus, {identifier: text}, a frame",
+        ),
+        (
+            lambda: weir.diff(QRELS, RUN, RUN, "AP"),
+            "diff takes first, second, third by place; by name: measure=",
+        ),
+        (
+            lambda: weir.evaluate(QRELS, RUN, qrels=QRELS),
+            "evaluate is given qrels twice: by its place, and by its name",
+        ),
+        (
+            lambda: weir.Run.of(RUN, "a", "trec", 1),
+            "Run.of takes rankings, name, ties by place; 1 (int) has none",
+        ),
         (
             lambda: weir.BM25().index(DOCUMENTS).search("wine", k=3),
             "queries is 'wine' (str); expected a Queries",

@@ -129,7 +129,7 @@ def test_judgments_as_scores_behind_rankings_as_lists_are_said():
         weir.evaluate({"q1": ["a", "b"]}, {"q1": {"a": 1, "b": 0}}, ["RR"])
 
 
-@pytest.mark.parametrize("documents", [[{"id": "d1", "text": "a"}], "d1"])
+@pytest.mark.parametrize("documents", [["d1"], "d1"])
 def test_documents_and_queries_of_another_shape_are_one_line(documents):
     with pytest.raises(WeirError, match=r"found (list|str) as the documents; expected \{identifier: text"):
         weir.Dataset.of(corpus=documents, queries={"q": "a"}, qrels={"q": ["d1"]}, name="mine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from weir.core.strings import Ids
 from weir.core.tables import table_of
 from weir.stats.compare import compared, table
 
+SOURCE = Path(weir.__file__).parent
 nbformat = pytest.importorskip("nbformat", reason="needs the `slow` extra (nbclient)")
 nbclient = pytest.importorskip("nbclient", reason="needs the `slow` extra (nbclient)")
 
@@ -92,7 +94,27 @@ def test_a_mistake_shows_the_lines_of_the_cell_and_one_sentence(outputs):
         "weir.benchmark('c', ['bm52'], ['nDCG@10'])",
     ]
     assert len(lines) < 10
+    assert {line.split('"')[1] for line in lines if line.startswith("  File")} == {
+        "Cell In[7]"
+    }  # the same in every session
     assert not any("weir/" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: weir.evaluate("nowhere.tsv", {"q": ["d"]}),  # from an error of Python
+        lambda: weir.BM25(k1=-1),  # in a method that Python wrote
+        lambda: weir.diff({"q": ["d"]}, {"q": ["d"]}, {"q": ["d"]}, "AP"),
+    ],
+)
+def test_a_mistake_shows_no_line_but_the_users(call):
+    with pytest.raises(weir.WeirError) as refusal:
+        call()
+    shown = refusal.value._render_traceback_()
+    assert {line.split('"')[1] for line in shown if line.startswith("  File")} == {__file__}
+    assert shown[-1] == f"{type(refusal.value).__name__}: {refusal.value}"
+    assert not any("Error: [Errno" in line for line in shown)
 
 
 def test_an_error_of_ones_own_system_keeps_its_lines():
@@ -250,3 +272,23 @@ def test_a_benchmark_fetches_what_is_not_here_only_where_it_may(monkeypatch):
     assert asked == []
     weir.benchmark("brook-news", ["bm25"], ["nDCG@10"], fetch=True)
     assert asked[0] == ["brook-news"]
+
+
+@pytest.mark.parametrize(
+    "system", ["bm25", "rm3", "rrf(bm25, rm3)", "bm25 >> score(rm3)", "filtered(bm25, 'x')"]
+)
+def test_an_index_is_one_line(system):
+    index = weir.parse_system(system).index({"d": {"text": "word", "x": 1}})
+    assert repr(index) == f"<{type(index).__name__} {index.system}: 1 documents>"
+    classes = [one for place in ("systems", "plugins") for one in searchers(SOURCE / place)]
+    assert len(classes) > 10
+    assert [one for one, body in classes if "__repr__ = index_repr" not in body] == []
+
+
+def searchers(folder):
+    for file in folder.rglob("*.py"):
+        for name, body in re.findall(
+            r"^class (\w+Searcher)[(\w\[\], )]*:\n(.*?)(?=^\S|\Z)", file.read_text(), re.M | re.S
+        ):
+            if "def search(" in body and "Protocol" not in name and "\n        ...\n" not in body:
+                yield name, body

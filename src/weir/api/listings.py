@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from weir.models import Loaded
 
 
+__all__ = ["checks", "datasets", "installation", "measures", "model", "models", "systems"]
+
 Facts: TypeAlias = dict[str, object]
 
 PROBED = 64
@@ -257,6 +259,7 @@ EXTRAS = {
     "run": "index and search",
     "neural": "encode, re-rank on a processor, approximate search",
     "torch": "GPUs, int8, T5, language models, other architectures, training",
+    "app": "results and judging on pages in the browser",
     "servers": "PostgreSQL",
     "import-sources": "ir_datasets, YAML",
     "bridges": "objects of other tools",

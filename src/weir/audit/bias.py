@@ -206,9 +206,9 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
     groupings = [
         grouping("length", _thirds(words, "words")),
         grouping("question word", [w if w in QUESTION_WORDS else "no question word" for w in openings]),
-        grouping("number", ["has a number" if any(map(str.isdigit, t)) else "none" for t in texts]),
-        grouping("negation", ["has a negation" if NEGATION.search(t) else "none" for t in texts]),
-        grouping("entity", ["names something" if CAPITALISED.search(t) else "none" for t in texts]),
+        grouping("number", ["has a number" if any(map(str.isdigit, t)) else "has none" for t in texts]),
+        grouping("negation", ["has a negation" if NEGATION.search(t) else "has none" for t in texts]),
+        grouping("entity", ["names something" if CAPITALISED.search(t) else "names nothing" for t in texts]),
         topics(subject),
     ]
     if subject.qrels is not None:
@@ -216,7 +216,13 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
         judged = qrels.queries.tolist()
         relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
         kinds = [
-            "1 relevant" if n == 1 else "2 to 5 relevant" if 2 <= n <= 5 else "more" if n else ""
+            "1 relevant"
+            if n == 1
+            else "2 to 5 relevant"
+            if 2 <= n <= 5
+            else "6 or more relevant"
+            if n
+            else ""
             for n in relevant
         ]
         groupings.append(grouping("relevant documents", kinds, judged))
@@ -239,7 +245,11 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
     if not len(defined):
         return [""] * len(values)
     low, high = np.quantile(defined, [1 / 3, 2 / 3], method="lower").tolist()
-    labels = [f"up to {low:.4g} {unit}", f"over {low:.4g} up to {high:.4g} {unit}", f"over {high:.4g} {unit}"]
+    labels = [
+        f"up to {low:.4g} {unit.removesuffix('s') if low == 1 else unit}",
+        f"over {low:.4g} up to {high:.4g} {unit}",
+        f"over {high:.4g} {unit}",
+    ]
     return ["" if np.isnan(v) else labels[int(v > low) + int(v > high)] for v in values.tolist()]
 
 

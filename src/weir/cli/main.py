@@ -489,7 +489,7 @@ _EXAMPLES = {
     "FILES...": "golden.jsonl", "TARGETS...": "results/", "HUMAN": "people.tsv", "MODEL": "model.tsv",
     "LABELS": "people.tsv", "JUDGED": "judged.tsv", "RERANKED...": "again.trec", "FOLDER": "results/",
     "FILE": "mine.zip", "{crops|genq|pairs}": "pairs", "--to": "mteb", "--docs": "1000", "--dataset": "scifact",
-    "--out": "out", "--output": "out",
+    "--system": "bm25", "--out": "out", "--output": "out",
 }  # fmt: skip
 """Example values of an argument, by its name in the usage, and of a required option."""
 

@@ -1062,7 +1062,7 @@ def _place(
 ) -> _Box:
     """Return the nearest box for a mark's label that covers nothing, or else the least, of `taken`.
 
-    Each line crossed counts as half as many pixels farther as the box covers of it.
+    A pixel of a line that the box covers, such as an interval's, counts as 1.5 pixels farther: some 70 for a bar.
     """
     marks, crossed = (np.array(boxes, np.float64).reshape(-1, 4) for boxes in (taken, lines))
     begin = max(room[0], min(x + 8, room[2] - wide))
@@ -1078,7 +1078,7 @@ def _place(
             box = (a, b, a + wide, b + 16)
             if box[0] < room[0] or box[1] < room[1] or box[2] > room[2] or box[3] > room[3]:
                 continue
-            found = _covered(box, marks), distance + _covered(box, crossed) / 2
+            found = _covered(box, marks), distance + _covered(box, crossed) * 1.5
             if found < least:
                 best, least = box, found
     return best

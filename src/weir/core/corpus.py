@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from weir.core.filters import (
     HeldFields,
     unknown_field,
 )
+from weir.core.hooks import Hook
 from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, StringColumn, Strings, offsets
 from weir.core.tables import FIRST, Table, first_rows
@@ -28,6 +29,9 @@ from weir.errors import BadValue
 
 ID, TITLE, TEXT = "_id", "title", "text"
 """Fields of every document; all other fields are metadata."""
+RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | None] = Hook(
+    "reading tables of texts"
+)
 
 
 def check_view(view: object) -> None:
@@ -51,9 +55,17 @@ class Corpus:
 
     @staticmethod
     @named_arguments
-    def of(documents: Mapping[str, object]) -> Corpus:
-        """Return a corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}; raises BadValue."""
-        _need_mapping(documents, "documents", "{identifier: text, or a dict with title and text}")
+    def of(documents: object) -> Corpus:
+        """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame (pandas,
+        polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
+
+        {} is NO_DOCUMENTS, on which systems with documents of their own are asked. Raises BadValue.
+        """
+        documents = _by_identifier(
+            documents, "documents", "{identifier: text, or a dict with title and text}"
+        )
+        if not documents:
+            return NO_DOCUMENTS
         titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
             title, text, other = _parts_of(name, document)
@@ -204,11 +216,13 @@ class Queries:
 
     @staticmethod
     @named_arguments
-    def of(queries: Mapping[str, object]) -> Queries:
-        """Return queries from {id: text} or {id: {"text": ..., and metadata as in `QueryMetadata.of`}}; raises
-        BadValue.
+    def of(queries: object) -> Queries:
+        """Return queries from {id: text}, {id: {"text": ..., and metadata as in `QueryMetadata.of`}}, a frame or a
+        list of dicts with such columns, or a Series of texts by identifier.
+
+        Raises BadValue.
         """
-        _need_mapping(queries, "queries", "{identifier: text, or a dict with text}")
+        queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
             return Queries(Ids.of(queries), Strings.of(queries.values()))  # type: ignore[arg-type]  # texts
         records = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
@@ -320,9 +334,13 @@ def _views(strings: Strings) -> list[memoryview]:
     return [view[a:b] for a, b in itertools.pairwise(cuts)]
 
 
-def _need_mapping(value: object, what: str, expected: str) -> None:
-    if not isinstance(value, Mapping):
-        raise BadValue(f"found {type(value).__name__} as the {what}; expected {expected}")
+def _by_identifier(
+    value: object, what: Literal["documents", "queries"], expected: str
+) -> Mapping[str, object]:
+    found = value if isinstance(value, Mapping) else RECORDS(value, what)
+    if found is None:
+        raise BadValue(f"found {type(value).__name__} as the {what}; expected {expected}, or a frame of them")
+    return found
 
 
 def _parts_of(name: object, document: object) -> tuple[str, str, dict[str, object]]:

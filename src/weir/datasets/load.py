@@ -134,8 +134,8 @@ class Dataset:
     @staticmethod
     @named_arguments
     def of(
-        corpus: Corpus | Mapping[str, object],
-        queries: Queries | Mapping[str, object],
+        corpus: object,
+        queries: object,
         qrels: object,
         name: str = "dataset",
         candidates: Mapping[str, Sequence[str]] | None = None,
@@ -143,8 +143,9 @@ class Dataset:
     ) -> Dataset:
         """Return a collection made from values in memory.
 
-        corpus: {id: text} or {id: {"title": ..., "text": ...}}.
-        queries: {id: text} or {id: {"text": ..., "instruction": ..., "lang": ...}}, see docs/collections.md.
+        corpus: a Corpus, {id: text}, {id: {"title": ..., "text": ...}}, or a frame or list of dicts with such columns.
+        queries: Queries, {id: text}, {id: {"text": ..., "instruction": ..., "lang": ...}}, see docs/collections.md, or
+            a frame or list of dicts with such columns.
         qrels: judgments as `weir.evaluate` takes them.
         name: of the collection.
         candidates: the only documents that may be ranked, by query.

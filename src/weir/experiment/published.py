@@ -165,16 +165,21 @@ def published(
     place, split = (None, None) if dataset is None else _published_place(dataset)
     return tuple(
         s
-        for s in _scores()
-        if place in (None, s.dataset)
-        and split in (None, s.split)
-        and name in (None, s.model)
-        and measure in (None, s.measure)
+        for s in (_scores() if place is None else _of_collections().get(place, ()))
+        if split in (None, s.split) and name in (None, s.model) and measure in (None, s.measure)
     )
 
 
+@cache
+def _of_collections() -> dict[str, list[PublishedScore]]:
+    found: dict[str, list[PublishedScore]] = {}
+    for one in _scores():
+        found.setdefault(one.dataset, []).append(one)
+    return found
+
+
 def _published_place(dataset: str) -> tuple[str, str | None]:
-    if any(dataset == s.dataset for s in _scores()):
+    if dataset in _of_collections():
         return dataset, None
     text, colon, split = dataset.rpartition(":")
     if colon and not is_reference(dataset):

@@ -118,9 +118,8 @@ def reproduce(
     cells = of_systems(finished_cells(root), systems)
     checks_found = []
     for cell in cells:
-        known, again = reported_of(cell), Rescored(cell)
+        known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
         for row in cell.rows:
-            other = not_as_published(cell)
             checks = _checks(row, cell.split, known, name, decimals, nearest, str(cell.folder), other)
             for check in checks:
                 claim, because = check.published, None
@@ -136,12 +135,16 @@ def reproduce(
                 checks_found.append(
                     check if because is None else replace(check, outcome=outcome, because=because)
                 )
+    others = [not_as_published(cell) for cell in cells]
     for row in group_rows([replace(cell, label="") for cell in cells]):
         members = catalogue.group(row.dataset).members
-        split = next((cell.split for cell in cells if cell.dataset in members), "test")
+        mine = [n for n, cell in enumerate(cells) if cell.dataset in members]
+        split, other = (
+            next((cells[n].split for n in mine), "test"),
+            next((others[n] for n in mine if others[n]), ""),
+        )
         known = Reported(row.dataset, split, row.queries)
-        others = (other for cell in cells if cell.dataset in members and (other := not_as_published(cell)))
-        checks_found += _checks(row, split, known, name, decimals, nearest, str(root), next(others, ""))
+        checks_found += _checks(row, split, known, name, decimals, nearest, str(root), other)
     return checks_found
 
 

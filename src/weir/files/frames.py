@@ -77,7 +77,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     quickly = _quickly(value, "run", lambda source: run_of(source, label.name, label.ties))
     if quickly is not None:
         return quickly
-    columns = _columns(value)
+    columns = frame_columns(value)
     if columns is None:
         rankings = {
             query: scores_of_ranking(f"query '{query}'", row)
@@ -126,7 +126,7 @@ def qrels_from(value: object) -> Qrels:
     quickly = _quickly(value, "qrels", judgments_of)
     if quickly is not None and quickly[1] == 0:
         return quickly[0]
-    columns = _columns(value)
+    columns = frame_columns(value)
     if columns is None:
         return Qrels.of(_nested(value, "judgments", "grade"))
     queries, query, docs, doc, grade = _three(columns, "qrels")
@@ -162,7 +162,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
     frame: Any = value
     if not hasattr(frame, "__len__") or not hasattr(frame, "columns") or len(frame) >= _STREAM_ROWS:
         return None
-    columns = _columns(frame)
+    columns = frame_columns(frame)
     if columns is None or origin_column(list(columns), kind) is not None:
         return None
     if rank_column(list(columns), kind) is not None:
@@ -177,7 +177,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
     """Return whether a dict holds columns by name rather than rankings or judgments by query."""
-    return _columns(value) is not None
+    return frame_columns(value) is not None
 
 
 def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
@@ -195,7 +195,8 @@ def _is_lazy(value: object) -> bool:
     return hasattr(value, "collect_schema") and hasattr(value, "collect")
 
 
-def _columns(value: object) -> Columns | None:
+def frame_columns(value: object) -> Columns | None:
+    """Return {name: function that returns its cells} of a frame, columns or named tuples; None for other values."""
     frame: Any = value
     if _is_lazy(frame):
         frame = frame.collect()

@@ -42,6 +42,7 @@ from weir.systems.protocol import (
     check_depth,
     check_k,
     described_depth,
+    index_repr,
 )
 from weir.systems.rerank.reranking import RerankingSearcher, has_candidates, rerank_room
 from weir.systems.restricted import asked_further, restricted_search
@@ -200,6 +201,8 @@ class FunctionSearcher:
     name: str
     corpus: Corpus
     function: SearchFunction
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
@@ -492,6 +495,8 @@ class FilteredSearcher:
     system: Filtered
     corpus: Corpus
     searcher: Searcher
+
+    __repr__ = index_repr
 
     @cached_property
     def fitting(self) -> NDArray[np.bool_]:

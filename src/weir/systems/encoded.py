@@ -27,7 +27,16 @@ from weir.models.encoder import ObjectEncoder
 from weir.models.hardware import declared_kind
 from weir.models.hosted import Hosted
 from weir.settings import settings
-from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, ShareEncoder, check_k
+from weir.systems.protocol import (
+    ANSWERS,
+    IN_MEMORY,
+    Context,
+    Costs,
+    Progress,
+    ShareEncoder,
+    check_k,
+    index_repr,
+)
 from weir.systems.restricted import deepened, scored_candidates
 from weir.systems.vectors import store as stores
 from weir.systems.vectors.approximate import Loss
@@ -218,6 +227,8 @@ class EncodedSearcher(Generic[L, Q, D]):
     """Documents whose rows were stored before."""
     read_bytes: int = 0
     """Bytes of stored rows from which the index was made, if it does not refer to them."""
+
+    __repr__ = index_repr
 
     @cached_property
     def loaded(self) -> L:

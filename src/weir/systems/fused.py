@@ -24,11 +24,13 @@ from weir.systems.protocol import (
     Component,
     Context,
     Costs,
+    DocumentKeeper,
     Retriever,
     Searcher,
     called,
     check_depth,
     check_k,
+    index_repr,
 )
 
 DEPTH = 1000
@@ -86,6 +88,9 @@ class Fused:
     def is_drawn(self) -> bool:
         return False
 
+    def keeps_documents(self) -> bool:
+        return all(isinstance(part, DocumentKeeper) and part.keeps_documents() for part in self.parts)
+
     def components(self) -> tuple[Component, ...]:
         return tuple(
             Component(part, "run", depth=lambda queries, k, corpus: self.part_depth(k))
@@ -115,6 +120,8 @@ class FusedSearcher:
     system: Fused
     corpus: Corpus
     searchers: tuple[Searcher, ...]
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

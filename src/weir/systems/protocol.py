@@ -132,6 +132,15 @@ class Searcher(Protocol):
         ...
 
 
+def index_repr(searcher: object) -> str:
+    """Return a line such as `<BM25Searcher bm25: 80 documents>`: the `__repr__` of an index, whose parts are arrays."""
+    name = getattr(searcher, "system", getattr(searcher, "name", ""))
+    holds = searcher
+    while not hasattr(holds, "corpus"):
+        holds = next(getattr(holds, part) for part in ("first", "inner", "index") if hasattr(holds, part))
+    return f"<{type(searcher).__name__}{f' {name}' if name else ''}: {len(holds.corpus):,} documents>"
+
+
 @runtime_checkable
 class NestedSearcher(Protocol):
     """A searcher that may find result k + 1 at no extra cost."""

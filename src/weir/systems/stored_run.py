@@ -29,6 +29,7 @@ from weir.systems.protocol import (
     Context,
     Costs,
     called,
+    index_repr,
     only_time,
 )
 from weir.systems.restricted import candidate_rows, note_lacking
@@ -142,6 +143,8 @@ class StoredRunSearcher:
     note: str = ""
     """Sentence on rows that are left out; "" for none."""
 
+    __repr__ = index_repr
+
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k results of each query; warns (RankingWarning) of missing queries and rows.
@@ -227,6 +230,8 @@ class CandidatePoolSearcher:
     """Looks up the candidates of each query among the documents of a corpus."""
 
     corpus: Corpus
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

@@ -35,7 +35,7 @@ from weir.systems.lexical.bm25 import BM25, BM25Searcher, assembled, weighed
 from weir.systems.lexical.inverted_index import save_index_of, tie_order
 from weir.systems.lexical.rm3 import RM3, RM3Searcher
 from weir.systems.lexical.terms import TermTable
-from weir.systems.protocol import ANSWERS, IN_MEMORY, SYSTEMS, Context, Costs, Progress, called
+from weir.systems.protocol import ANSWERS, IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, index_repr
 from weir.systems.rerank.reranking import Steps
 from weir.systems.vectors.store import RAW, EncodingBlocks, RowStore, encoded_rows
 
@@ -282,6 +282,8 @@ class ExpandedSearcher:
     inner: BM25Searcher | RM3Searcher
     stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
     """Costs of its making."""
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
@@ -114,13 +114,14 @@ def page(
             else _section_html(study, by_name[name], answered)
         )
         body.append(html)
-    absent = [name for name in USUAL if name not in titles]
+    absent = [f"{named.lower()} ({needed})" for name, (named, needed) in USUAL.items() if name not in titles]
     left_out = (
-        f'<p class="weir-soft weir-end">Left out, for want of data: {", ".join(absent)}.</p>'
+        f'<p class="weir-soft weir-end">Left out, for want of data: {"; ".join(absent)}.</p>'
         if absent
         else ""
     )
-    links = "".join(f'<a href="#{name}">{html_escaped(name.capitalize())}</a>' for name in titles)
+    called = {name: USUAL[name][0] if name in USUAL else name.capitalize() for name in titles}
+    links = "".join(f'<a href="#{name}">{html_escaped(called[name])}</a>' for name in titles)
     style = style_sheet()
     script = resource("page.js")
     policy = (
@@ -161,11 +162,24 @@ def _section_html(study: Study, section: Section, answered: Sequence[Question]) 
             return _framed(section, inside)
 
 
-USUAL = (
-    "leaderboard", "collections", "baseline", "cost", "judged", "bounds", "audit", "overlap", "lengths", "slices",
-    "models", "queries", "reviewer", "reproduce",
-)  # fmt: skip
-"""The sections of a report of which nothing is unknown."""
+USUAL: Mapping[str, tuple[str, str]] = {
+    "leaderboard": ("Leaderboard", "several systems"),
+    "collections": ("Collections", "several collections"),
+    "baseline": ("Differences", "a baseline"),
+    "cost": ("Time", "several systems with times on one machine"),
+    "judged": ("Judged", "judgments"),
+    "bounds": ("Score bounds", "the audit, with judgments that are here"),
+    "audit": ("Findings", "the audit"),
+    "overlap": ("Overlap", "documents of three collections or more"),
+    "lengths": ("Lengths", "documents that are here"),
+    "slices": ("Groups", f"groups of {FEW_QUERIES} queries"),
+    "models": ("Models", "language models"),
+    "funnel": ("Losses", "systems of several stages whose rankings are kept"),
+    "queries": ("Queries", "texts that are here"),
+    "reviewer": ("Questions", "verdicts"),
+    "reproduce": ("Reproduce", "a record"),
+}
+"""{section of a report: its name in the menu, what it needs}."""
 
 
 def resource(name: str) -> str:

@@ -50,7 +50,7 @@ from weir.services.requests import (
 from weir.settings import settings as settings_of_weir
 from weir.systems.compose import system_text, then
 from weir.systems.dense_search import DenseRetriever
-from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, called, folder_of
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, called, folder_of, index_repr
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -958,6 +958,8 @@ class ElasticSearcher:
     """Counts of requests, for costs."""
     exactly: bool = False
     """Search vectors exactly, without the graph."""
+
+    __repr__ = index_repr
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:

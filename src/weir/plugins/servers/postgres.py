@@ -34,7 +34,17 @@ from weir.settings import secret, settings
 from weir.systems.compose import system_text, then
 from weir.systems.composite import check_unknown, described_unknown
 from weir.systems.dense_search import DenseRetriever
-from weir.systems.protocol import ANSWERS, IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
+from weir.systems.protocol import (
+    ANSWERS,
+    IN_MEMORY,
+    Component,
+    Context,
+    Costs,
+    Progress,
+    called,
+    folder_of,
+    index_repr,
+)
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -677,6 +687,8 @@ class PostgresSearcher:
     """The encoder of queries; None for full text."""
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     """Counts of requests, for costs."""
+
+    __repr__ = index_repr
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:

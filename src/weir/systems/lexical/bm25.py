@@ -63,6 +63,7 @@ from weir.systems.protocol import (
     called,
     check_k,
     folder_of,
+    index_repr,
     only_time,
 )
 
@@ -455,6 +456,8 @@ class BM25Searcher:
     system: BM25 | BM25F
     corpus: Corpus
     parts: tuple[ImpactIndex, ...]
+
+    __repr__ = index_repr
 
     @cached_property
     def name(self) -> str:

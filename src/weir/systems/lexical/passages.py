@@ -32,6 +32,7 @@ from weir.systems.protocol import (
     Searcher,
     called,
     check_k,
+    index_repr,
 )
 from weir.systems.restricted import unrestricted
 
@@ -266,6 +267,8 @@ class ChunkedSearcher:
     owner: Int32
     """int32, the document of each passage."""
     searcher: Searcher
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

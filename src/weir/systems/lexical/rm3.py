@@ -27,6 +27,7 @@ from weir.systems.protocol import (
     always_nested,
     called,
     check_k,
+    index_repr,
     only_time,
 )
 
@@ -117,6 +118,8 @@ class RM3Searcher:
 
     system: RM3
     first: BM25Searcher
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

@@ -38,7 +38,7 @@ from weir.services.answers import (
 )
 from weir.services.requests import CONTINUES
 from weir.systems.composite import AnsweredDocuments, known_rows
-from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, check_k
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, check_k, index_repr
 
 # ----------
 # The fingerprint of a collection that is copied to a server.
@@ -210,6 +210,8 @@ class RemoteSearcher:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
     """Costs of its index on the server, if known."""
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

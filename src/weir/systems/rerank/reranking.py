@@ -33,6 +33,7 @@ from weir.systems.protocol import (
     Scorer,
     Searcher,
     check_k,
+    index_repr,
 )
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.journal import Hashes, hash_texts
@@ -323,6 +324,8 @@ class RerankingSearcher:
     first: Searcher
     scorer: Scorer
     counts: RerankCounts = field(default_factory=RerankCounts)
+
+    __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
