@@ -165,9 +165,9 @@ def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
     return worth.get(kind, relevant).astype(np.float64)
 
 
-def _sorted(j: Judged, worth: Float64) ->
-Judged:
-    """Return the join with the documents of each tie group sorted by worth, highest first; unjudged ones are worth 0."""
+def _sorted(j: Judged, worth: Float64) -> Judged:
+    """Return the join with the documents of each tie group sorted by worth, highest first; unjudged ones are worth
+    0."""
     rows = np.flatnonzero(j.last > j.first)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
     order = np.lexsort((-worth[rows], groups.of_row))
