@@ -87,7 +87,8 @@ def system(given: object, name: str | None = None, version: str | None = None) -
 
     given: functions take (queries, k); objects have search(queries, k) and maybe index(documents). Queries
         are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
-        [document ids, best first]}. Encoders of texts become `dense`.
+        [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
+        queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
     name: its printed name, by default that of the function or the object's class.
     version: identifies it in stage keys. Without one, results are computed again in each process.
 
