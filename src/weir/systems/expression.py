@@ -209,8 +209,10 @@ def _refuse_model(name: str, kind: str) -> None:
 
 
 def _malformed(text: str) -> BadValue:
-    paths = "; in paths write / for \\" if "\\" in text else ""
-    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){paths}")
+    hint = "; in paths write / for \\" if "\\" in text else ""
+    if text.startswith(("http://", "https://")):
+        hint = '; a server is described in a file: http("search.toml") (docs/retrievers.md)'
+    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){hint}")
 
 
 def _cut(text: str) -> str:
