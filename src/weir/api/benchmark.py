@@ -29,6 +29,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, relabelled
 from weir.stats.factors import FACTOR_STUDIES
 from weir.systems import parse_system
+from weir.systems.compose import as_system
 from weir.systems.composite import parts_of
 from weir.systems.protocol import Installed
 
@@ -177,7 +178,7 @@ SILENT_SECONDS = 10
 @checked
 def benchmark(
     datasets: Collection | Iterable[Collection],
-    systems: SystemLike | Iterable[SystemLike],
+    systems: SystemLike | Iterable[SystemLike] | Mapping[str, SystemLike],
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     out: str | os.PathLike[str] | None = None,
     k: int = 1000,
@@ -188,7 +189,7 @@ def benchmark(
     """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
-    systems: systems or their names.
+    systems: systems or their names; {name: object} names functions and objects.
     measures: by default nDCG@10, R@100 and Judged@10.
     out: a results folder; the same call continues what was interrupted. None keeps nothing, and all
         collections need judgments.
@@ -202,7 +203,7 @@ def benchmark(
     """
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
-        tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,),
+        _systems(systems),
         tuple(measures_of(measures)),
         k,
         drop_self=drop_self,
@@ -233,6 +234,13 @@ def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or sev
         isinstance(datasets, tuple) and _in_memory(datasets)
     )
     return [datasets] if alone else list(datasets)
+
+
+def _systems(systems: Any) -> tuple[Any, ...]:  # noqa: ANN401  one system or several
+    if isinstance(systems, Mapping):
+        parsed = {name: parse_system(one) if isinstance(one, str) else one for name, one in systems.items()}
+        return tuple(as_system(one, None if str(one) == name else name) for name, one in parsed.items())
+    return tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,)
 
 
 def _in_memory(collection: object) -> bool:

@@ -24,7 +24,7 @@ class Approximate(Protocol):
         ...
 
     def decoded(self, start: int, stop: int) -> Float32:
-        """Return vectors start..stop-1 as the index stores them."""
+        """Return vectors start..stop-1 as decoded from the index."""
         ...
 
     def size(self) -> int:
@@ -146,7 +146,7 @@ def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Remembered:
-    """A VectorSource of the vectors as an index stores them."""
+    """A VectorSource of the vectors decoded from an index."""
 
     index: Approximate
     count: int
