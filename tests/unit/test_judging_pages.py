@@ -100,7 +100,9 @@ def test_the_menu_names_a_pool_once(tmp_path):
     app = application(Folder(tmp_path / "pool"), pages.PAGES, Access(TOKENS), WORDS, rooms)
     with TestClient(app, base_url="http://localhost:4747", cookies={"weir": owner.token}) as client:
         menu = (
-            client.get(f"/judge/{owner.room}").text.partition('aria-label="Places"')[2].partition("</nav>")[0]
+            client.get(f"/judge/{owner.room}/progress")
+            .text.partition('aria-label="Places"')[2]
+            .partition("</nav>")[0]
         )
     assert re.findall(r"<bdi>(.*?)</bdi>", menu) == ["pool"]
     rooms.close()
