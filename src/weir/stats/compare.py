@@ -1107,7 +1107,10 @@ def compare_tables(
 
 
 def standings_table(c: Comparison, marked: bool = False) -> Table:
-    """Return a table of systems with mean, interval, rank and letters; `marked` also marks the best and verdicts."""
+    """Return a table of systems with mean, interval, rank and letters.
+
+    marked: also mark the best, the baseline and verdicts.
+    """
     left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
     lettered = any(s.letters for s in c.standings)
     verdicts = {p.second: p.verdict for p in c.pairs} if marked and c.baseline is not None else {}
@@ -1116,7 +1119,8 @@ def standings_table(c: Comparison, marked: bool = False) -> Table:
         best = marked and s.best is not None and s.mean == c.standings[0].mean
         interval = _interval(score, s.low, s.high).strip()
         mean = Cell(score(s.mean), best, verdict=verdicts.get(s.system, ""), more=interval)
-        lines.append([s.system, mean, rank_text(s), *[s.letters] * lettered])
+        name = f"{s.system} (baseline)" if marked and s.system == c.baseline else s.system
+        lines.append([name, mean, rank_text(s), *[s.letters] * lettered])
     title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
     return table_of(lines, title=title)
 
