@@ -30,8 +30,9 @@ demo: .venv/demo               ## nine small collections, tables, a folder of re
 test: .venv/dev .venv/neural   ## 10,000 tests of milliseconds each: 5 to 6 minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges --ignore tests/neural
 
+# Three at once on two cores: many wait, for servers, timeouts and other processes.
 test-slow: .venv/slow .venv/neural  ## real collections and servers (skipped without ../shared), kills, examples, a browser
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges --ignore tests/neural
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m slow --ignore tests/bridges --ignore tests/neural
 
 test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges

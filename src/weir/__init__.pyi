@@ -88,6 +88,8 @@ if TYPE_CHECKING:  # of plug-ins, which entry points name when a program runs
     from weir.plugins.questions.canary import check_canary as check_canary
     from weir.plugins.questions.canary import make_canary as make_canary
     from weir.plugins.questions.document_rules import with_document_rules as with_document_rules
+    from weir.plugins.questions.filter_recall import FilterRules as FilterRules
+    from weir.plugins.questions.filtering import filters as filters
     from weir.plugins.questions.fitness import fitness as fitness
     from weir.plugins.questions.funnel import FunnelRules as FunnelRules
     from weir.plugins.questions.gate_looks import gate_sequentially as gate_sequentially

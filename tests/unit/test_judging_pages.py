@@ -85,6 +85,13 @@ def test_documents_of_a_query_stand_in_an_order_that_no_system_gave(place):
     )
 
 
+def test_the_menu_names_a_pool_once(place):
+    _, owner, *_ = place
+    menu = owner.get().text.partition('aria-label="Places"')[2].partition("</nav>")[0]
+    names = re.findall(r"<bdi>(.*?)</bdi>", menu)
+    assert len(names) == len(set(names)) > 0
+
+
 def test_judges_see_their_own_pages_alone(place):
     _, owner, ann, *_ = place
     for names in (("progress",), ("back",), ("changed",), ("out", "labels"), ("out", "judgments.trec")):

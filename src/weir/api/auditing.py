@@ -82,7 +82,8 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return findings on collections, judgments and runs, and their effects on scores, the worst first.
+    """Return the findings of checks on collections, judgments and runs, with their effects on scores, most severe
+    first.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
     only: these checks alone, by default all that can run.

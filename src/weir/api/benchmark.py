@@ -29,8 +29,9 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, relabelled
 from weir.stats.factors import FACTOR_STUDIES
 from weir.systems import parse_system
+from weir.systems.compose import as_system
 from weir.systems.composite import parts_of
-from weir.systems.protocol import Installed
+from weir.systems.protocol import Installed, Retriever
 
 if TYPE_CHECKING:
     from weir.api.charts import Figure
@@ -201,7 +202,7 @@ def benchmark(
     """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
-    systems: systems or their names, or {name to show: system}.
+    systems: systems or their names; {name: system} names functions and objects, and says what tables call others.
     measures: by default nDCG@10, R@100 and Judged@10.
     out: a results folder; the same call continues what was interrupted. None keeps nothing, and all
         collections need judgments.
@@ -213,10 +214,9 @@ def benchmark(
     Shows progress on standard error, in a terminal at once, elsewhere after SILENT_SECONDS. Raises the
     WeirErrors of the parts, before anything starts if it can be known.
     """
-    listed = tuple(systems.values()) if isinstance(systems, Mapping) else systems
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
-        tuple(listed) if isinstance(listed, Sequence) and not isinstance(listed, str) else (listed,),
+        _systems(systems),
         tuple(measures_of(measures)),
         k,
         drop_self=drop_self,
@@ -267,6 +267,15 @@ def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or sev
         isinstance(datasets, tuple) and _in_memory(datasets)
     )
     return [datasets] if alone else list(datasets)
+
+
+def _systems(systems: Any) -> tuple[Any, ...]:  # noqa: ANN401  one system or several
+    if isinstance(systems, Mapping):
+        parsed = {name: parse_system(one) if isinstance(one, str) else one for name, one in systems.items()}
+        return tuple(
+            one if isinstance(one, Retriever) else as_system(one, name) for name, one in parsed.items()
+        )
+    return tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,)
 
 
 def _in_memory(collection: object) -> bool:

@@ -386,7 +386,7 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that a run wins and loses against another: diff(qrels, first, second), or two cells
+    """Return the queries that the second run wins and loses against the first: diff(qrels, first, second), or two cells
     of results folders.
 
     first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two
@@ -510,7 +510,7 @@ def _why_engine(
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
-    """Return for each measure what leaving out the least sure queries gains: a curve, and its nAUC.
+    """Return the gain of each measure from leaving out the least confident queries: a curve, and its nAUC.
 
     run: what was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
@@ -771,7 +771,7 @@ def gate(
 
 
 def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
-    """Return the noise in a file, of each measure first the largest; raises FormatError for another file."""
+    """Return the noises in a file, the largest for each measure; raises FormatError for a file of another kind."""
     found = ResultSet.load(path)
     if found.kind.name != "noise":
         raise FormatError(
@@ -784,7 +784,7 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return rules of arguments as `gate` takes them; raises as it does."""
+    """Return the rules for arguments given as to `gate`; raises as it does."""
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):
         drops = {str(parse_measure(str(measure))): drop for measure, drop in max_drop.items()}
@@ -803,7 +803,7 @@ def cases_to_gate(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> GateCases:
-    """Return the scores of baseline and candidate that a gate tests, with notes.
+    """Return the scores of baseline and candidate that a gate tests, as cases with notes.
 
     given: the first three arguments of `gate`; the others as there. Raises as it does.
     """

@@ -119,7 +119,7 @@ def fuse_files(
     conventions: Conventions | str | Mapping[str, Any] = DEFAULT,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> FusedFiles:
-    """Write a ranking fused of run files, with settings chosen on judged queries if there are judgments.
+    """Fuse run files and write the ranking; with judgments, settings are chosen on the judged queries.
 
     output: the file, whose ending says the format.
     method: such as "rrf(k=10)"; settings that it does not name are chosen.

@@ -79,7 +79,7 @@ def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Pa
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a ranking as given, for a path its run file; raises as `run_path`."""
+    """Return a ranking in any form as it is, but the run file for a path; raises as `run_path`."""
     return run_path(given, collection) if isinstance(given, (str, os.PathLike)) else given
 
 
@@ -116,7 +116,7 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return rankings as given, for paths the run files; raises as `run_paths`."""
+    """Return rankings in any form as they are, but the run files for paths; raises as `run_paths`."""
     run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
     return [one for of in several for one in of]

@@ -19,7 +19,7 @@ from weir.core.run import Run
 from weir.core.strings import Grades, Int64
 from weir.core.subject import Subject
 from weir.datasets import catalogue
-from weir.datasets.card import normalised
+from weir.datasets.card import normalised, without_judgment
 from weir.datasets.load import SELF_MATCHES
 from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import parse_measure
@@ -202,8 +202,7 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
     """Queries without a judgment in any split, and judgments without any query."""
     queries = subject.need_queries()
     splits = [subject.qrels, *(training.qrels for training in subject.training)]
-    judged = {name for qrels in splits if qrels is not None for name in qrels.queries.tolist()}
-    unjudged = [name for name in queries.ids.tolist() if name not in judged]
+    unjudged = without_judgment(queries, [qrels for qrels in splits if qrels is not None])
     numbers = (("queries", float(len(unjudged))),)
     if not unjudged or all(qrels is None for qrels in splits):
         return

@@ -54,7 +54,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that go by a text: by whole name, else title, short name, or path of stored rankings.
+    """Return the systems meant by a text: by full name, else by title, short name, or path of stored rankings.
 
     titles: {name of a system: name that readers are shown}; "" if that is its name. A path may lack its first folders,
     as "BM25.trec.gz".

@@ -112,7 +112,8 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return the cells for a terminal: * after the best, triangles for verdicts, letters, then `more`."""
+        """Return the rows as cells for a terminal, marked: * for the best, triangles for verdicts, letters for groups,
+        and then `more`."""
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])
@@ -161,7 +162,7 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of tables, one below another, that the cells make within a width."""
+        """Return the number of blocks, one below another, into which the table splits within a width."""
         return _layout_blocks(self.lines(), width, self.keys)
 
     def csv(self) -> str:
@@ -393,7 +394,7 @@ def _markdown(cell: Cell) -> str:
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """Return a row of a tabular; {} keeps a first [ or * from being read as an argument."""
+    """Return a row of a tabular; a first [ or * is protected by {} from being read as an argument."""
     row = " & ".join(cells) + r" \\"
     return "{}" + row if row.lstrip().startswith(("[", "*")) else row
 
@@ -534,7 +535,8 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Return cells in aligned columns under a header; the last `right` before the `tail` are right-aligned.
+    """Return rows of text in aligned columns under a header; the last `right` columns before the `tail` are
+    right-aligned.
 
     Cells wider than their column are wrapped; columns that still do not fit go to further tables below, each
     with the first `keys` columns again.

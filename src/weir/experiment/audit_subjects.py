@@ -97,7 +97,7 @@ def subjects_of(
 
 
 def titled(subject: Subject) -> Subject:
-    """Return a subject with its systems under the names that readers are shown, as `run_titles`."""
+    """Return a subject with its systems under their displayed names, as `run_titles`."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}

@@ -41,7 +41,7 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return the scores as trec_eval 9 reads them from Anserini's run files, float64[n].
+    """Return scores as trec_eval 9 reads them from Anserini's run files, where ties are lowered, float64[n].
 
     ptr: rows of query q are ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene.
     """
@@ -165,16 +165,21 @@ def published(
     place, split = (None, None) if dataset is None else _published_place(dataset)
     return tuple(
         s
-        for s in _scores()
-        if place in (None, s.dataset)
-        and split in (None, s.split)
-        and name in (None, s.model)
-        and measure in (None, s.measure)
+        for s in (_scores() if place is None else _of_collections().get(place, ()))
+        if split in (None, s.split) and name in (None, s.model) and measure in (None, s.measure)
     )
 
 
+@cache
+def _of_collections() -> dict[str, list[PublishedScore]]:
+    found: dict[str, list[PublishedScore]] = {}
+    for one in _scores():
+        found.setdefault(one.dataset, []).append(one)
+    return found
+
+
 def _published_place(dataset: str) -> tuple[str, str | None]:
-    if any(dataset == s.dataset for s in _scores()):
+    if dataset in _of_collections():
         return dataset, None
     text, colon, split = dataset.rpartition(":")
     if colon and not is_reference(dataset):
@@ -184,7 +189,7 @@ def _published_place(dataset: str) -> tuple[str, str | None]:
 
 
 def model_named(text: str, dataset: str | None = None) -> str:
-    """Return the published model with this name, else the only one with all these words, preferably no others.
+    """Return the published model with this name or exactly these words, else the only one that contains all the words.
 
     dataset: only models with scores on it.
 
@@ -294,7 +299,7 @@ def reported(dataset: str, split: str) -> Reported:
 def reported_by_counts(
     dataset: str, split: str, grades: Mapping[float, int], documents: int | None = None
 ) -> Reported:
-    """Return `reported`; of a name without published scores, the only collection with these counts instead.
+    """Return `reported`; for a name without published scores, the only published collection with these counts.
 
     grades: judgments of the split by grade.
     documents: None if not known, as of a folder of judgments alone.

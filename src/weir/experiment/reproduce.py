@@ -59,7 +59,7 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A published score of another system near one's own."""
+    """A published score of another system, near one's own score."""
 
     model: str
     printed: str
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean beside the published score that its system claims to be."""
+    """A mean and the published score that its system claims to be."""
 
     folder: str
     dataset: str
@@ -118,9 +118,8 @@ def reproduce(
     cells = of_systems(finished_cells(root), systems)
     checks_found = []
     for cell in cells:
-        known, again = reported_of(cell), Rescored(cell)
+        known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
         for row in cell.rows:
-            other = not_as_published(cell)
             checks = _checks(row, cell.split, known, name, decimals, nearest, str(cell.folder), other)
             for check in checks:
                 claim, because = check.published, None
@@ -136,12 +135,16 @@ def reproduce(
                 checks_found.append(
                     check if because is None else replace(check, outcome=outcome, because=because)
                 )
+    others = [not_as_published(cell) for cell in cells]
     for row in group_rows([replace(cell, label="") for cell in cells]):
         members = catalogue.group(row.dataset).members
-        split = next((cell.split for cell in cells if cell.dataset in members), "test")
+        mine = [n for n, cell in enumerate(cells) if cell.dataset in members]
+        split, other = (
+            next((cells[n].split for n in mine), "test"),
+            next((others[n] for n in mine if others[n]), ""),
+        )
         known = Reported(row.dataset, split, row.queries)
-        others = (other for cell in cells if cell.dataset in members and (other := not_as_published(cell)))
-        checks_found += _checks(row, split, known, name, decimals, nearest, str(root), next(others, ""))
+        checks_found += _checks(row, split, known, name, decimals, nearest, str(root), other)
     return checks_found
 
 
@@ -155,8 +158,7 @@ def _checks(
     folder: str,
     other: str,
 ) -> list[PublishedCheck]:
-    """Return a check for each published score that a row claims to be, or a single one that says why there is
-    none.
+    """Return a check for each published score that a row claims to be, or a single check with the reason for none.
 
     other: how the collection differs from the published one, if it does.
     """
@@ -198,7 +200,7 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class Rescored:
-    """A cell to be scored by other rules, read on first use."""
+    """A cell scored again by other rules, on first use."""
 
     cell: ResultCell
 
@@ -218,7 +220,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return the note on ties that cross k, "" if there are none or they are searched."""
+        """Return the note on ties that cross rank k; "" if there are none or their documents are found."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.strings import Float32, Int64
 from weir.errors import BadValue, StoreError, require
@@ -40,6 +41,44 @@ class Faiss:
     def near(self, queries: Float32, k: int) -> Int64:
         numbers: Int64 = self.index.search(queries, k)[1]
         return numbers
+
+    def usual_effort(self) -> int:
+        inner, faiss = self._inner()
+        if isinstance(inner, faiss.IndexHNSW):
+            return int(inner.hnsw.efSearch)
+        return int(inner.nprobe) if isinstance(inner, faiss.IndexIVF) else 0
+
+    def filters(self) -> bool:
+        inner, faiss = self._inner()
+        return isinstance(
+            inner, (faiss.IndexHNSW, faiss.IndexIVF, faiss.IndexFlat, faiss.IndexScalarQuantizer)
+        )
+
+    def near_among(
+        self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
+    ) -> tuple[Int64, int]:
+        inner, faiss = self._inner()
+        lists = isinstance(inner, faiss.IndexIVF)
+        given: dict[str, object] = {}
+        if permitted is not None:
+            given["sel"] = faiss.IDSelectorBitmap(np.packbits(permitted, bitorder="little"))
+        if lists:
+            settings = faiss.SearchParametersIVF(nprobe=effort, **given)
+        elif isinstance(inner, faiss.IndexHNSW):
+            settings = faiss.SearchParametersHNSW(efSearch=effort, **given)
+        else:
+            settings = faiss.SearchParameters(**given) if given else None
+        graph_use, list_use = faiss.cvar.hnsw_stats, faiss.cvar.indexIVF_stats
+        graph_use.reset()
+        list_use.reset()
+        numbers = self.index.search(query[None], k, params=settings)[1][0]
+        compared = graph_use.ndis + list_use.ndis + (inner.nlist if lists and not graph_use.ndis else 0)
+        everything = self.index.ntotal if permitted is None else permitted.sum()
+        return numbers[numbers >= 0], int(compared or everything)
+
+    def _inner(self) -> tuple[Any, Any]:
+        faiss = require("faiss", extra="neural")
+        return faiss.downcast_index(self.index), faiss
 
     def decoded(self, start: int, stop: int) -> Float32:
         inner = require("faiss", extra="neural").try_extract_index_ivf(self.index)
@@ -95,7 +134,7 @@ class FaissIndex:
         return _with_effort(faiss, index, self.effort)
 
     def _blocks(self, index: Approximate, rows: VectorSource) -> Iterator[tuple[int, Float32]]:
-        """Yield (number of the first, vectors) in order, releasing each block after use."""
+        """Yield (number of the first vector, vectors) in order, and release each block after use."""
         empty = index.size()
         for start in range(0, len(rows), BLOCK_VECTORS):
             yield start, np.ascontiguousarray(rows.block(start, min(start + BLOCK_VECTORS, len(rows))))

@@ -99,7 +99,7 @@ def agree(
 
 @checked
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
-    """Return Krippendorff's alpha of all raters together; each may have left pairs out.
+    """Return Krippendorff's alpha over all raters together; raters may have left out pairs.
 
     Raises BadValue for one rater and if no pair has two labels, and the WeirErrors of reading.
 
@@ -116,7 +116,7 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Compare the order of systems by the first labels with the order by the others: `weir labels agree --run`.
+    """Return the agreement between the orders of systems by two sets of labels: `weir labels agree --run`.
 
     Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
 

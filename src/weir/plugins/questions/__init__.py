@@ -6,6 +6,7 @@ through stages, which `system_stages.py` takes from a composed system; `spans.py
 `fitness.py` says whether queries and judgments can show a change, `ruler_faults.py` what is wrong with them, `noise.py`
 how far a system moves by itself. `document_rules.py` has the measures of documents that must not be found, and the file
 of their rules. `migration.py` compares two systems without judgments and decides by few labels
-(`migrating.py` reads what is given); `canary.py` sees whether a model has changed. `gate_looks.py` and `decision.py`
-decide at any number of looks, by `stats/sequential.py`.
+(`migrating.py` reads what is given); `canary.py` sees whether a model has changed. `filter_recall.py` counts what
+filters cost a vector search (`filtering.py` asks it). `gate_looks.py` and `decision.py` decide at any number of looks,
+by `stats/sequential.py`.
 """

@@ -34,13 +34,13 @@ from weir.systems.expression import system as system_of
 from weir.systems.protocol import Context, Retriever
 
 SEED = 23
-"""Of the documents and queries that are drawn."""
+"""Seed of the random draw of documents and queries."""
 SHOWN_QUERIES, SHOWN_DOCUMENTS = 10, 3
 
 
 @dataclass(frozen=True)
 class ChangedAnswer:
-    """A query that is answered otherwise than when the canary was made."""
+    """A query whose answer differs from the one in the canary file."""
 
     query: str
     text: str
@@ -53,19 +53,19 @@ class ChangedAnswer:
 
 @dataclass(frozen=True)
 class CanaryCheck:
-    """What a system answers now, beside what it answered when the canary was made."""
+    """How a system's answers differ from those in a canary file."""
 
     system: str
     made_with: str
     """Version of Weir that made the canary."""
     queries: int
     reordered: int
-    """Number of queries with other documents, or the same in another order."""
+    """Number of queries with other documents, or the same documents in another order."""
     moved: float
     """Largest change of a score."""
     allowed: float
     changed: tuple[ChangedAnswer, ...]
-    """Queries with another order, or a score that moved by more than the allowed."""
+    """Queries with another order, or with a score that moved by more than allowed."""
 
     @property
     def outcome(self) -> Outcome:
@@ -74,7 +74,7 @@ class CanaryCheck:
 
 
 def canary_tables(checks: Sequence[CanaryCheck]) -> tuple[Table, ...]:
-    """Return a sentence on each system, and the first queries that are answered otherwise."""
+    """Return a sentence on each system, and the first queries whose answers differ."""
     tables = []
     for one in checks:
         asked = counted(one.queries, "query", "queries")
@@ -114,14 +114,15 @@ def make_canary(
 ) -> Path:
     """Write the answers of a system to a few queries on a few documents, with their texts; return the file.
 
-    Kept answers and vectors are not used. Raises BadValue for numbers below 1, and the WeirErrors of the parts.
+    Answers and vectors stored on this machine are not used. Raises BadValue for numbers below 1, and the WeirErrors of
+    loading, indexing and searching.
 
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
     out: the file to write, as JSON.
-    documents: drawn at random from the collection.
-    queries: drawn at random from the collection.
-    k: documents of each answer.
+    documents: number of documents drawn at random from the collection.
+    queries: number of queries drawn at random from the collection.
+    k: number of documents of each answer.
     """
     for name, value in (("documents", documents), ("queries", queries), ("k", k)):
         check_whole(name, value)
@@ -143,12 +144,13 @@ def make_canary(
 
 @checked
 def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> ResultSet[CanaryCheck]:
-    """Ask a system again what a canary file asked it, and compare: `weir study canary`.
+    """Ask a system the queries of a canary file again and compare the answers: `weir study canary`.
 
-    False if an answer changed. Raises FormatError for another file, and the WeirErrors of the system.
+    The result is false if an answer changed. Raises FormatError for a file of another kind, and the WeirErrors of
+    indexing and searching.
 
     canary: a file of `make_canary`.
-    allowed: change of a score that counts as none.
+    allowed: largest change of a score that counts as no change.
     """
     record = _read(path_of(canary))
     before, now = record["answers"], _asked(parse_system(record["system"]), record, record["k"])
@@ -168,13 +170,13 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
 
 
 def _tied(old: Mapping[str, float], new: Mapping[str, float], allowed: float) -> bool:
-    """Return whether two orders differ only among documents whose scores are within the allowed."""
+    """Return whether two orders differ only among documents whose scores differ by `allowed` or less."""
     pairs = zip(old.values(), new.values(), strict=False)
     return old.keys() == new.keys() and all(abs(a - b) <= allowed for a, b in pairs)
 
 
 def _asked(system: Retriever, texts: Mapping[str, Any], k: int) -> dict[str, dict[str, float]]:
-    """Return {query: {document: score}} of a system that is asked afresh."""
+    """Search with a system, without stored answers; return {query: {document: score}}."""
     corpus, queries = Corpus.of(texts["documents"]), Queries.of(texts["queries"])
     with temporary_folder("canary") as folder:
         context = Context(folder / "index", reuse=False)
@@ -182,7 +184,7 @@ def _asked(system: Retriever, texts: Mapping[str, Any], k: int) -> dict[str, dic
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the record of a canary file; raises FormatError for another."""
+    """Return the record in a canary file; raises FormatError for a file of another kind."""
     record = read_json(path)
     wanted = {"system": str, "k": int, "documents": dict, "queries": dict, "answers": dict, "weir": str}
     if not isinstance(record, dict) or any(

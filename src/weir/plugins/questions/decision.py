@@ -21,37 +21,37 @@ from weir.stats.significance import exact_mean
 
 @dataclass(frozen=True)
 class Lead:
-    """How far the best system is above another one."""
+    """The difference between the best system and another, with a confidence bound."""
 
     system: str
     difference: float
-    """Mean of the best minus that of this system; negated if less is better."""
+    """Mean of the best system minus the mean of this one; negated if less is better."""
     low: float
-    """Lower bound of it, which holds for all systems and all numbers of queries together."""
+    """Lower bound of `difference`, valid for all systems and all numbers of queries together."""
     e_value: float
-    """Largest so far, of the claim that the best is worse by the margin or more."""
+    """Largest e-value so far against the claim that the best system is worse by the margin or more."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Which of several systems is best by the queries judged so far; decided or not."""
+    """The best of several systems by the queries judged so far, and whether that is certain."""
 
     measure: str
     best: str
     """The system that is decided to be best, else the one with the highest mean so far."""
     mean: float
     judged: int
-    """Queries that count: those whose turn by lot came before the first that still has something to judge."""
+    """Number of queries that count: in drawn order, all before the first that is not judged completely."""
     queries: int
-    """All queries."""
+    """Number of all queries."""
     decided: int | None
-    """Queries after which it was decided; None if it is not."""
+    """Number of queries after which it was decided; None if it is not."""
     enough: float
     """The e-value that decides."""
     margin: float
     """How much better than the best another system may still be."""
     leads: tuple[Lead, ...]
-    """Over each other system."""
+    """One for each other system."""
 
     def __str__(self) -> str:
         closest = min(self.leads, key=lambda one: one.e_value)
@@ -80,12 +80,12 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return which system is certainly the best, and since when.
+    """Return the best system, and after how many queries that was certain, if it is.
 
     values: float64[systems, n] within 0..1, columns in the order in which the queries were drawn.
-    queries: number of all queries, of which n are judged.
+    queries: number of all queries; n of them are judged.
     margin: how much better than the best another system may still be.
-    level: the probability that no system is ever called best that is not.
+    level: probability that no other system than the best is ever called best.
 
     Raises BadValue for fewer than two systems or no query, and for a measure without a direction.
     """
@@ -125,14 +125,14 @@ def decision_of(
     measure: Measure,
     margin: float = 0.0,
 ) -> Decision | None:
-    """Return what the labels so far decide; None as long as no query is judged.
+    """Return the decision by the labels so far; None as long as no query is judged.
 
-    Queries count in drawn order, up to the first that still has something to judge: which ones count does not depend on
-    what was found, nor on who was quick.
+    Queries count in drawn order, up to the first that is not judged completely, so that grades and the speed of judges
+    do not decide which queries count.
 
-    subject: rankings, and judgments of before.
-    new: labels so far, beside those judgments; None for none.
-    open_queries: the queries that still have something to judge.
+    subject: rankings and earlier judgments.
+    new: labels so far, in addition to those judgments, or None.
+    open_queries: queries that are not judged completely.
 
     Raises as `decide`.
     """

@@ -1,4 +1,4 @@
-"""What must not be found: documents that are forbidden, out of date or superseded, and the measures of them.
+"""Rules for documents that are forbidden, out of date or superseded, and measures of rankings that return them.
 
 The rules stand in `document-rules.tsv` beside the judgments, and are joined with a run as judgments are
 (`Qrels.beside`), so that measures stay functions of the join.
@@ -31,7 +31,7 @@ from weir.measures.measure import measure
 HEAD = ("rule", "document", "for", "value")
 EVERYONE = "*"
 KINDS = ("query", "user", "group")
-"""Whom a document may be forbidden for, before a colon and a name."""
+"""Kinds of users of a forbidden document, written before a colon and a name."""
 ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}"
 
 # ----------
@@ -40,7 +40,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The documents of a ranking that rules speak of, sorted by query then rank."""
+    """The documents of a ranking that some rule names, sorted by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -49,16 +49,16 @@ class JoinedRules:
     forbidden: NDArray[np.bool_]
     """bool[n]: the document is forbidden for the query."""
     stale: NDArray[np.bool_]
-    """bool[n]: the query was asked before or after it was valid."""
+    """bool[n]: the query was asked before or after the document was valid."""
     superseded: NDArray[np.bool_]
-    """bool[n]: no document that supersedes it stands above it."""
+    """bool[n]: no document that supersedes this one is ranked above it."""
     doc: Int32
     """int32[n]: codes into the documents of the run."""
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentRules:
-    """Rules of documents: for whom each is forbidden, when it is valid, and what supersedes it."""
+    """Rules for documents: for whom each is forbidden, when it is valid, and its successor."""
 
     docs: Ids
     """The D documents that rules name."""
@@ -67,7 +67,7 @@ class DocumentRules:
     begin: Float64
     """float64[D]: the first second at which each is valid; -inf for none."""
     end: Float64
-    """float64[D]: the second from which it is not valid any more; inf for none."""
+    """float64[D]: the first second at which it is no longer valid; inf for none."""
     newer: Int32
     """int32[D]: the document that supersedes each; -1 for none."""
     asked: Mapping[str, float]
@@ -78,7 +78,7 @@ class DocumentRules:
     """Hash of the file."""
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run that rules speak of; raises BadValue for a run without identifiers."""
+        """Return the documents of a run that some rule names; raises BadValue for a run without identifiers."""
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)
@@ -137,7 +137,7 @@ class _Row:
 
 @checked
 def with_document_rules(qrels: object, path: str | Path) -> Qrels:
-    """Return judgments with the rules of a file, which are otherwise read from beside a file of judgments.
+    """Return judgments with the rules of a file; by default rules are read from the judgments' folder.
 
     qrels: judgments as `weir.evaluate` takes them.
     path: a file such as document-rules.tsv.
@@ -318,17 +318,16 @@ def Leak(j: Judged, *, k: int | None = None) -> Float64:
 def Stale(j: Judged, *, k: int | None = None) -> Float64:
     """1 if a document within the first k was not valid when the query was asked, else 0.
 
-    From and until when documents are valid, and when queries were asked, stands in document-rules.tsv beside the
-    judgments (docs/questions.md); the last day counts. Source: Weir.
+    The dates of documents and queries stand in document-rules.tsv beside the judgments (docs/questions.md); the last
+    day counts. Source: Weir.
     """
     return _any(j, k, lambda rules: rules.stale)
 
 
 @measure("Superseded", of="rules", better="less", never=True)
 def Superseded(j: Judged, *, k: int | None = None) -> Float64:
-    """1 if a document within the first k stands above all that supersede it, or without them, else 0.
+    """1 if a document within the first k is ranked above all documents that supersede it, or without them, else 0.
 
-    What supersedes a document stands in document-rules.tsv beside the judgments (docs/questions.md); chains are
-    followed. Source: Weir.
+    Successors stand in document-rules.tsv beside the judgments (docs/questions.md); chains are followed. Source: Weir.
     """
     return _any(j, k, lambda rules: rules.superseded)

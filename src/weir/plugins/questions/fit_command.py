@@ -46,7 +46,7 @@ def fit_options(
 
 
 def with_fit(command: click.Command) -> click.Command:
-    """Return `weir audit` with the options of `--fit`, which then takes its place."""
+    """Return `weir audit` with the options of `--fit`, which replaces the audit."""
     own = [parameter.name for parameter in fit_options.params]
     [place] = [parameter.name for parameter in command.params if "--collection" in parameter.opts]
     plain, fit = command.callback, fit_options.callback

@@ -1,4 +1,4 @@
-"""Can these queries and judgments measure? `weir audit --fit`: one word, and because of what."""
+"""Whether queries and judgments can show a change of systems, and the reasons if not: `weir audit --fit`."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from weir.systems.protocol import Context, Retriever, Searcher
 
 CHANGE = 0.02
 MEASURES = ("nDCG@10", "R@10", "RR@10")
-"""Measures of a set without a choice of its own; the first decides."""
+"""Default measures; the first decides."""
 LEXICAL_SYSTEMS = ("bm25", "bm25(b=0.0)", "rm3")
-"""What is run where there are fewer than two rankings: the differences of these say how much differences vary."""
+"""Systems to run if there are fewer than two rankings; their differences show how much differences vary."""
 DEPTH = 100
-"""Documents that a system is asked for."""
+"""Number of documents that a system is asked for."""
 FEWEST_SIGNS = 6
-"""Queries that must change, all for the better, before a test of signs finds anything at 0.05."""
+"""Fewest queries, all changed for the better, for which a sign test is significant at 0.05."""
 MOST_PAIRS = 100
 HALF = 2
 """A change that takes more than half of what is left to the ceiling is not expected of any system."""
@@ -73,7 +73,7 @@ Asked = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class MeasureFitness:
-    """What a measure can show with these queries, judgments and systems."""
+    """The differences of a measure that these queries, judgments and systems can show."""
 
     measure: str
     queries: int
@@ -82,24 +82,24 @@ class MeasureFitness:
     pair: tuple[str, str]
     """The pair of systems whose smallest difference is the median of all pairs; empty names if no two differ."""
     needed: int | None
-    """Queries that would show the change; None if ten million do not."""
+    """Number of queries that would show the change; None if ten million would not."""
     best: str
     """The best system."""
     mean: float
-    """Of the best system."""
+    """Mean of the best system."""
     ceiling: float
     """Mean of the best possible rankings."""
     at_ceiling: float
     """Probability that a perfect system would be found better than the best one."""
     saturated: int
-    """Systems that are as near to the ceiling as not to show the change."""
+    """Number of systems too near to the ceiling to show the change."""
     systems: int
     noise: float
-    """Standard deviation of a system's mean when it is asked again; NaN if that was not tried."""
+    """Standard deviation of a system's mean over repeated runs; NaN if none was repeated."""
     within_noise: float
-    """Difference of two askings of one system that 95 of 100 pairs do not exceed; NaN as `noise`."""
+    """95th percentile of the difference between two runs of one system; NaN if none was repeated."""
     change: float
-    """The difference that is to be shown."""
+    """The difference to be shown."""
 
     @property
     def shows_change(self) -> bool:
@@ -116,14 +116,14 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether queries and judgments can show a change of systems, and because of what not."""
+    """Whether queries and judgments can show a change of systems, with the reasons if not."""
 
     subject: str
     change: float
     faults: tuple[Fault, ...]
-    """() for a set that is fit."""
+    """The reasons; () for a set that is fit."""
     measures: tuple[MeasureFitness, ...]
-    """The first one decides; others may take its place."""
+    """The first decides; the others are alternatives."""
     noise: tuple[SystemNoise, ...] = ()
 
     @property
@@ -143,9 +143,9 @@ def measure_fitness(
     change: float,
     noises: Sequence[SystemNoise] = (),
 ) -> MeasureFitness:
-    """Return what a measure can show by these joins of rankings with judgments.
+    """Return the differences that a measure can show, by joins of rankings with judgments.
 
-    noises: of systems that were asked again; the largest of this measure counts.
+    noises: noise of repeated systems; the largest of this measure counts.
     """
     values, name = {system: _values(joined, measure) for system, joined in joins.items()}, str(measure)
     way = direction(name)
@@ -197,7 +197,7 @@ def ideal_run(qrels: Qrels) -> Run:
 def _middle_pair(
     values: dict[str, Float64], noise: RunNoise | None
 ) -> tuple[float, float, float, tuple[str, str], int]:
-    """Return (smallest detectable difference, deviation, kurtosis, systems, queries) of the pair in the middle."""
+    """Return (smallest detectable difference, deviation, kurtosis, systems, queries) of the median pair."""
     found = []
     queries = 0
     for one, other in list(combinations(values, 2))[:MOST_PAIRS]:
@@ -218,7 +218,7 @@ def _middle_pair(
 def power_at_ceiling(gaps: Float64) -> float:
     """Return the probability that a perfect system is found better, in new queries like these.
 
-    gaps: float64[queries], how much better the best possible ranking of each query is; NaN where nothing is defined.
+    gaps: float64[queries], gain of the best possible ranking over the system's; NaN where the measure is undefined.
     """
     # All differences have one sign, so that the test of all signs finds them from FEWEST_SIGNS on, whatever their size.
     known = gaps[~np.isnan(gaps)]
@@ -233,7 +233,7 @@ def power_at_ceiling(gaps: Float64) -> float:
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
     """Return whether a system is too near to the ceiling to show the change.
 
-    So it is where a perfect system would not be found better, or the change would take more than half of what is left.
+    True if a perfect system would not be found better, or if the change is over half of the distance to the ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
@@ -243,7 +243,7 @@ def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> 
 
 
 def measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[SystemNoise]) -> Iterator[Fault]:
-    """Yield what keeps the first measure from showing the change."""
+    """Yield the reasons why the first measure cannot show the change."""
     first = measures[0]
     instead = [one for one in measures[1:] if one.shows_change]
     others = ", ".join(f"{one.measure} (shows {score(one.detectable)})" for one in instead)
@@ -306,21 +306,21 @@ def fitness(
     collection: Places = None,
     progress: Asked | None = None,
 ) -> ResultSet[Fitness]:
-    """Say whether queries and judgments can show a change of systems, and because of what not: `weir audit --fit`.
+    """Return whether queries and judgments can show a change of systems, with reasons if not: `weir audit --fit`.
 
-    Raises BadValue for a change that is no number above 0, for targets without judgments, for rankings of one system
-    without documents to run others on, and the WeirErrors of reading and running.
+    Raises BadValue for a change that is no number above 0, targets without judgments, and rankings of a single system
+    without documents to run other systems on. Raises the WeirErrors of reading and running.
 
     targets: a collection, a results folder, or judgments and run files.
-    change: difference of a mean that is to be shown.
-    measures: the first one decides, the others may take its place; by default nDCG@10, R@10 and RR@10.
-    systems: run on the collection beside the rankings that are there, and asked for relevant documents by their text.
-    repeats: times that each of the systems is asked, to see how far it moves by itself; 5 at least.
-    same: the rankings are those of one system that was asked again.
-    labels: judgments of the same queries by others, whose variance is told apart.
-    by: classes of the queries, as `Scores.by` takes them, beside the collection's own columns.
-    collection: documents, queries and rules of run files, by name or path; of a results folder where its collections
-        lie now, by name.
+    change: difference of means to be shown.
+    measures: the first decides, the others are alternatives. Defaults: nDCG@10, R@10 and RR@10.
+    systems: run on the collection in addition to the given rankings, and asked for relevant documents by their text.
+    repeats: number of runs of each system, at least 5, to measure its own noise.
+    same: the rankings are repeated runs of one system.
+    labels: judgments of the same queries by other judges, whose variance is a component of its own.
+    by: classes of the queries, as `Scores.by` takes them, in addition to the collection's columns.
+    collection: documents, queries and rules of run files, by name or path. For a results folder {name: path} of
+        collections that moved.
     progress: called with (step, amount done, total).
     """
     if not (change > 0 and math.isfinite(change)):
@@ -394,7 +394,7 @@ def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
 
 
 def _answers(subject: Subject, given: Retriever, wanted: _Wanted) -> tuple[list[Run], Run | None]:
-    """Return a system's rankings of the judged queries, as many as are wanted, and its answers to the probes."""
+    """Return `wanted` rankings of the judged queries by a system, and its answers to the probes."""
     if subject.corpus is None or subject.queries is None:
         raise BadValue(
             f"{subject.name}: {given} is run on documents, and there are none; name two rankings, or the collection"
@@ -453,7 +453,7 @@ def _groupings(subject: Subject, by: object) -> Iterator[QueryGroups]:
 
 
 def fitness_tables(found: Sequence[Fitness]) -> tuple[Table, ...]:
-    """Return what each measure shows, what is wrong, and at the end the word."""
+    """Return the measures, the faults, and last the verdict."""
     tables = list[Table]()
     for one in found:
         noisy = not all(math.isnan(row.noise) for row in one.measures)

@@ -1,4 +1,4 @@
-"""Follow relevant documents through the stages of a system: where they are lost, and what could still be won."""
+"""Follow relevant documents through the stages of a system, to see where they are lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 StageKind: TypeAlias = Literal["documents", "filter", "chunker", "search", "fusion", "rerank", "cut"]
 RANKING_KINDS = ("search", "fusion", "rerank")
-"""Kinds of stages that order documents; a cut keeps the order, others have none."""
+"""Kinds of stages that order documents."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class StageRanking:
     name: str
     kind: StageKind
     run: Run
-    """All documents that leave it, in its order; before the first search, the judged ones among them."""
+    """All documents that leave the stage, in its order; before the first search, only judged documents."""
     branches: tuple[tuple[StageRanking, ...], ...] = ()
     """The stages of each system that a fusion fuses."""
 
@@ -54,16 +54,16 @@ class StageRanking:
 @named_arguments
 @dataclass(frozen=True)
 class FunnelRules:
-    """Settings of a funnel. Raises BadValue for numbers below 1 and a measure of which more is not better."""
+    """Settings of a funnel. Raises BadValue for numbers below 1 and for a measure where more is not better."""
 
     k: int = 10
-    """Documents of a final answer."""
+    """Number of documents of a final answer."""
     measure: str = "nDCG@10"
-    """What a perfect re-ranker is scored by."""
+    """Measure by which stages and perfect orders are scored."""
     rel: float = 1
     """Lowest relevant grade."""
     depth: int = 1000
-    """How deep each search is looked into for what its cut loses."""
+    """Depth of each search, in documents, in which the losses of its cut are found."""
 
     def __post_init__(self) -> None:
         check_whole("k", self.k)
@@ -92,7 +92,7 @@ class LostDocument:
     document: str
     grade: float
     ranks: tuple[int, ...]
-    """Its ranks in the rankings before, first to last; () if nothing ranked it."""
+    """Its ranks in earlier rankings, first to last; () if none ranked it."""
     text: str
     """Beginning of its title and text."""
 
@@ -107,38 +107,38 @@ class LeakedDocument:
     document: str
     rank: int
     through: tuple[str, ...]
-    """The searches that rank it, which let it through."""
+    """Names of the searches that rank it."""
     text: str
 
 
 @dataclass(frozen=True)
 class FunnelStage:
-    """Relevant documents that are left after a stage, and those that it loses."""
+    """Counts of relevant documents that a stage keeps and loses."""
 
     branch: str
-    """Number of the fused system that it belongs to, such as "2", or "2.1" within a fusion of it; "" for the whole."""
+    """Number of the fused system, such as "2", or "2.1" within a fusion inside it; "" outside fusions."""
     name: str
     kind: StageKind
     left: int
-    """Relevant documents that are left."""
+    """Number of relevant documents left."""
     lost: int
-    """Relevant documents that were left before, and are not in this stage's answers or in later ones."""
+    """Number of relevant documents left before, but neither in this stage's answers nor in later ones."""
     share: float
     """Mean over queries of the share of their relevant documents that is left, with its 95% interval."""
     low: float
     high: float
     only: int | None
-    """Relevant documents left at the end of a fused system that no other one has; None elsewhere."""
+    """Number of relevant documents that only this fused system has at its end; None elsewhere."""
     documents: float
-    """Mean number of documents that leave it; NaN before the first search."""
+    """Mean number of documents that leave the stage; NaN before the first search."""
     value: float
     """Mean of the measure for its order; NaN if it has none."""
     ceiling: float
-    """Mean of the measure for a perfect order of what leaves it, cut at k."""
+    """Mean of the measure for a perfect order, cut at k, of the documents that leave the stage."""
     losses: tuple[LostDocument, ...] = ()
-    """By grade, then those that stood highest."""
+    """Highest grade first, then best earlier rank."""
     forbidden: int | None = None
-    """Forbidden documents among those that leave it; None without rules, and before the first search."""
+    """Number of forbidden documents that leave the stage; None without rules, and before the first search."""
 
 
 @dataclass(frozen=True)
@@ -151,23 +151,23 @@ class Funnel:
     measure: str
     rel: float
     queries: int
-    """Queries with a relevant document."""
+    """Number of queries with a relevant document."""
     relevant: int
-    """Their relevant documents."""
+    """Number of their relevant documents."""
     stages: tuple[FunnelStage, ...]
-    """Those of fused systems stand before the fusion."""
+    """In order; stages of fused systems stand before their fusion."""
     notes: tuple[str, ...] = ()
     leaks: tuple[LeakedDocument, ...] = ()
     """Forbidden documents among the answers, by the rules beside the judgments."""
 
     @property
     def whole(self) -> tuple[FunnelStage, ...]:
-        """Return the stages that every document passes, without those of fused systems."""
+        """Return the stages outside fused systems, which every document passes."""
         return tuple(one for one in self.stages if not one.branch) or self.stages
 
     @property
     def worst(self) -> FunnelStage:
-        """Return the stage of the whole that loses most, the first of equal ones."""
+        """Return the stage in `whole` that loses most; of equal ones the first."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -177,12 +177,12 @@ def funnel_of(
     rules: FunnelRules | None = None,
     texts: tuple[Corpus | None, Queries | None] = (None, None),
 ) -> Funnel:
-    """Return how many relevant documents leave each stage, and which are lost where.
+    """Return the number of relevant documents after each stage, and the documents that it loses.
 
-    A document is lost at the first stage after which no stage has it; what a chunker loses stays lost.
+    A document is lost at the first stage after which no stage has it. A document lost by a chunker stays lost.
 
     stages: first to last.
-    texts: documents and queries, whose beginnings stand beside what is lost.
+    texts: documents and queries; lost documents are shown with the first words of both.
     Raises BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()
@@ -217,7 +217,7 @@ def funnel_of(
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """Judgments with what is asked of each stage."""
+    """The judgments, prepared for counting at each stage."""
 
     qrels: Qrels
     rules: FunnelRules
@@ -244,7 +244,7 @@ class _Joined:
         return defined_mean(self.measure.per_query(Judged.of(run, self.qrels)), self.measure)
 
     def forbidden(self, run: Run) -> dict[tuple[str, str], int] | None:
-        """Return the rank of each forbidden document by query and document; None without rules."""
+        """Return {(query, document): rank} of the forbidden documents of a run; None without rules."""
         beside = self.qrels.beside
         rules = None if beside is None else beside.join(run, self.qrels.queries)
         if not isinstance(rules, JoinedRules):
@@ -258,7 +258,7 @@ class _Joined:
         return excerpt(" ".join((text or "").split()), QUERY_CHARACTERS)
 
     def document_texts(self, names: Sequence[str]) -> list[str]:
-        """Return the beginnings of titles and texts; "" for documents that are not known."""
+        """Return the first words of title and text of each document; "" for unknown documents."""
         texts = [""] * len(names)
         if self.corpus is not None:
             code = self.corpus.ids.codes(names)
@@ -270,7 +270,7 @@ class _Joined:
         return texts
 
     def perfect(self, run: Run, left: Mask) -> Run:
-        """Return the run in the order of its grades, cut at k, without relevant documents that are not left."""
+        """Return the run ordered by grade and cut at k, without relevant documents that are lost."""
         row = judged_rows(run, self.qrels)
         found = row >= 0
         grade, stays = np.zeros(len(run.doc)), np.ones(len(run.doc), np.bool_)
@@ -288,7 +288,7 @@ def judged_rows(run: Run, qrels: Qrels) -> Int64:
 def _followed(
     stages: Sequence[StageRanking], alive: Mask, joined: _Joined, path: str
 ) -> tuple[list[FunnelStage], Mask]:
-    """Return the lines of stages in a row, those of branches before them, and what is left after the last."""
+    """Return the counts of consecutive stages, each after those of its branches, and the judgments left at the end."""
     rows = [judged_rows(stage.run, joined.qrels) for stage in stages]
     passed = [row >= 0 for row in rows]
     beside: list[list[FunnelStage]] = []
@@ -314,7 +314,7 @@ def _followed(
 def _branches(
     stage: StageRanking, entering: Mask, joined: _Joined, path: str
 ) -> tuple[list[FunnelStage], list[Mask]]:
-    """Return the lines of the systems that a stage fuses, and what each leaves; [] for other stages."""
+    """Return the counts of each fused system, and the judgments it leaves; [] for a stage without fusion."""
     followed = [
         _followed(branch, entering, joined, f"{path}.{number}".lstrip("."))
         for number, branch in enumerate(stage.branches, 1)
@@ -350,7 +350,7 @@ def _line(
 
 
 def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[LostDocument]:
-    """Yield the documents of these judgments, those of a high grade and those that stood high first."""
+    """Yield the documents of some judgments, highest grade first, then best earlier rank."""
     qrels = joined.qrels
     last = ranks[-1][rows] if ranks else np.zeros(len(rows), np.int64)
     rows = rows[np.lexsort((rows, np.where(last > 0, last, np.iinfo(np.int64).max), -qrels.grade[rows]))]
@@ -386,11 +386,11 @@ def _searches(stages: Sequence[StageRanking], path: str) -> Iterator[tuple[str, 
 # Tables.
 
 SHOWN_LOSSES = 5
-"""Documents that are named of each stage."""
+"""Number of lost documents shown for each stage."""
 
 
 def funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple[Table, ...]:
-    """Return the stages of each funnel, then the first `show` documents that each stage of the whole loses."""
+    """Return the stages of each funnel, then the first `show` documents that each stage outside fusions loses."""
     tables = []
     for one in funnels:
         tables += [stages_table(one), sentences(verdict(one))]
@@ -456,7 +456,7 @@ def leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most, and on what a perfect re-ranker could make of what reaches it."""
+    """Return a sentence on the stage that loses most and the score of a perfect re-ranker in its place."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

@@ -1,4 +1,4 @@
-"""A gate over any number of looks: `weir gate --sequential`, and the file that keeps what the looks have seen."""
+"""A gate that is valid at any number of looks, `weir gate --sequential`, and the file of values seen so far."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ from weir.stats.significance import exact_mean
 
 FORMAT = "weir gate --sequential 1"
 FORESEEN_DRAWS, FORESEEN_TIMES, FORESEEN_QUERIES = 100, 30, 5000
-"""Simulated futures of an undecided gate, and how many queries they look ahead: so many times those seen, at most."""
+"""Simulated futures of an undecided gate; their length in multiples of the queries seen; its maximum in queries."""
 VALUE_ROUNDING = 1e-9
-"""Largest difference of two values of a query that count as one."""
+"""Largest difference between two values of a query that count as equal."""
 _MILLION = 1e6
 
 
 @dataclass(frozen=True)
 class SeenCase:
-    """What the looks at a measure, on a dataset or a group of its queries, have seen."""
+    """The values seen at all looks: of a measure, on a dataset or a group of its queries."""
 
     dataset: str
     group: str
     """"" for all queries."""
     measure: str
     queries: tuple[str, ...] = ()
-    """In the order in which they count: by look, and by lot within each."""
+    """Queries in the order in which they count: by look, in drawn order within each."""
     before: tuple[float, ...] = ()
     """Value of the baseline for each query; `after`, of the candidate."""
     after: tuple[float, ...] = ()
     looks: tuple[int, ...] = ()
-    """Number of queries after each look that brought new ones."""
+    """Number of queries after each look that brought new queries."""
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """Return dataset, group and measure, by which a later look finds it."""
+        """Return (dataset, group, measure), by which later looks find the case."""
         return self.dataset, self.group, self.measure
 
 
@@ -66,7 +66,7 @@ class SeenCase:
 class SequentialGate:
     """One measure of a candidate against its baseline, after any number of looks.
 
-    If less is better, a drop is a rise.
+    If less is better, "drop" means a rise.
     """
 
     dataset: str
@@ -74,35 +74,35 @@ class SequentialGate:
     """"" for all queries."""
     measure: str
     queries: int
-    """Seen over all looks."""
+    """Number of queries seen over all looks."""
     looks: int
-    """Looks that brought new queries."""
+    """Number of looks that brought new queries."""
     before: float
     """Mean of the baseline; `after`, of the candidate."""
     after: float
     difference: float
     """After minus before."""
     low: float
-    """Bound of the difference on the worse side, and `high` on the other; each holds after every look together."""
+    """Lower and upper bound (`high`) of the difference; each holds at all looks together."""
     high: float
     max_drop: float
     confidence: float
     e_allowed: float
-    """Largest e-value so far of the claim that the mean dropped by more than allowed."""
+    """Largest e-value so far against the claim that the mean dropped by more than allowed."""
     e_dropped: float
-    """Largest e-value so far of the claim that nothing dropped."""
+    """Largest e-value so far against the claim that nothing dropped."""
     tests: int
-    """Cases that are gated together: a failure takes so many times the e-value of one."""
+    """Number of cases gated together; a failure takes an e-value larger by this factor."""
     verdict: GateVerdict
     decided: int | None
-    """Queries after which the verdict stood; None without one."""
+    """Number of queries at which the verdict was reached; None without one."""
     needed: int | None
     """Queries that would decide an undecided gate with 80% probability, if further ones are like those seen; None for a
     decided gate, and if too many are needed."""
 
     @property
     def passed(self) -> bool:
-        """Return True if the mean certainly dropped by no more than allowed."""
+        """Return True if it is certain that the mean dropped by no more than allowed."""
         return self.verdict == "pass"
 
     @property
@@ -135,12 +135,12 @@ def gate_sequentially(
 ) -> ResultSet[SequentialGate]:
     """Gate a candidate again and again while queries come in: verdicts hold however often one looks.
 
-    Raises BadValue if a value changed that an earlier look saw, for other rules or cases than its, for measures outside
-    0..1, and as `gate`; FormatError for a file of something else.
+    Raises BadValue if a value seen at an earlier look has changed, if rules or cases differ from earlier looks, and for
+    measures outside 0..1; FormatError for a file of another kind; and as `gate`.
 
-    state: file that keeps what was seen, and gets the queries that are new; it is made at the first look.
+    state: file of the values seen so far, made at the first look; new queries are added.
     first, second, third, measures, max_drop, confidence, by, common, fetch, conventions, collection, systems: as `gate`
-        takes them. A query that was seen and is not there any more still counts.
+        takes them. A query seen earlier still counts if it is missing now.
     """
     allowed = gate_rules(max_drop, confidence)
     pairs = cases_to_gate(
@@ -155,11 +155,11 @@ def gate_sequentially(
 
 
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
-    """Return what was seen after a further look: new queries follow by lot.
+    """Return the cases after a further look; new queries follow in drawn order.
 
-    seen: of earlier looks, [] at the first.
+    seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a value that changed, for other cases, and for measures outside 0..1.
+    Raises BadValue for a changed value, for other cases than before, and for measures outside 0..1.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:
@@ -218,9 +218,9 @@ def _rules(rules: GateRules) -> dict[str, object]:
 
 
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
-    """Return what earlier looks have seen, [] if there is no file.
+    """Return the cases that earlier looks stored, [] if there is no file.
 
-    Raises FormatError for a file of something else, BadValue for one of other rules.
+    Raises FormatError for a file of another kind, BadValue for one of other rules.
     """
     if not path.exists():
         return []
@@ -266,12 +266,11 @@ def _write(path: Path, rules: GateRules, cases: Sequence[SeenCase]) -> None:
 
 
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
-    """Return a gate for each case that was looked at.
+    """Return a gate for each case.
 
-    pass: the claim that the mean dropped by more than allowed has had an e-value of 1 / (1 - confidence).
-    fail: the claim that nothing dropped has had one of that times the number of cases, where the mean had dropped by
-        more than allowed.
-    The first that happened stands.
+    It passes once the e-value against a drop larger than allowed has reached E = 1 / (1 - confidence). It fails once
+    the mean has dropped by more than allowed and the e-value against no drop has reached E times the number of cases.
+    The first of both decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.
@@ -317,7 +316,7 @@ def _decided(d: Float64, drop: float, confidence: float, tests: int) -> tuple[in
 
 
 def _needed(d: Float64, drop: float, confidence: float, tests: int) -> int | None:
-    """Return the queries by which four of five futures are decided, drawn from the differences seen."""
+    """Return the queries that decide four of five simulated futures, which are drawn from the differences seen."""
     most = min(FORESEEN_TIMES * len(d), FORESEEN_QUERIES)
     futures = np.random.default_rng(SEED).choice(d, (FORESEEN_DRAWS, most))
     after = [_decided(np.concatenate([d, future]), drop, confidence, tests) for future in futures]

@@ -1,4 +1,4 @@
-"""Migrations in Python: `weir.migrate`."""
+"""The function `weir.migrate`."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def migrate(
 
     old, new: rankings, like the runs of `weir.evaluate`.
     rules: weir.MigrationRules.
-    labelled: labels so far: filled sheets, journals of `weir open`, judgments; the first that has a document counts.
-    thresholds: scores of the old system, whose counterparts among the new scores are wanted.
-    labels: documents on the sheet.
-    out: a folder for a sheet of the documents to label next; by default none is written.
-    by: groups of queries that are told apart, as in `weir.evaluate`; by default their lengths.
+    labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label counts.
+    thresholds: scores of the old system, to be mapped to scores of the new one.
+    labels: number of documents on the sheet.
+    out: a folder for a sheet of the documents to label next. Default: none.
+    by: groups of queries, as in `weir.evaluate`. Default: their lengths.
     collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
     """
     rules = rules or MigrationRules()
@@ -100,7 +100,7 @@ def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, 
 
 
 def labels_of(sources: Sequence[object]) -> Qrels | None:
-    """Return the labels of several sources, of a pair the label of the first that has it; None without sources."""
+    """Return the labels of several sources, for each pair the first one found; None without sources."""
     merged: Qrels | None = None
     for source in sources:
         labels = labels_from(labels_given(source))
@@ -109,7 +109,7 @@ def labels_of(sources: Sequence[object]) -> Qrels | None:
 
 
 def _idle_labels(found: Migration, known: Qrels | None) -> Iterator[Note]:
-    """Yield how many labels are of documents that no verdict needs."""
+    """Yield a note on labels of documents that no verdict needs."""
     used = found.labels.labels + found.labels.ahead
     if known is not None and len(known.doc) > used:
         idle = part_of(len(known.doc) - used, len(known.doc), "labels", "is", "are")

@@ -1,8 +1,8 @@
 """Compare an old and a new system without judgments, and decide between them by few labels.
 
-Only documents that stand elsewhere in the other ranking can change a difference of two systems. They are drawn one by
-one, each with a chance that grows with its possible effect, and after every label a confidence sequence says whether
-the difference over these queries is settled, however often one looks.
+Only documents with different ranks in both systems can change their difference. They are drawn one by one, each with a
+chance that grows with its possible effect. A confidence sequence, valid at any number of looks, tells after every label
+whether the difference over these queries is settled.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class MigrationRules:
     """
 
     measure: str = "DCG@10"
-    """What labels are to decide: a measure that is a sum over the first k documents, of relevant or not."""
+    """The measure to be decided: a sum over the first k documents, each relevant or not."""
     rel: float = 1
     """Lowest relevant grade."""
     level: float = LEVEL
     """The probability, at least, that a verdict is right, however often one looks."""
     seed: int = 17
-    """Of the order in which documents are drawn for labels."""
+    """Seed of the order in which documents are drawn for labels."""
 
     def __post_init__(self) -> None:
         measure = parse_measure(self.measure)
@@ -74,7 +74,7 @@ class MigrationRules:
 
     @property
     def k(self) -> int:
-        """Return the number of first documents that are compared."""
+        """Return the cut-off of the measure."""
         return parse_measure(self.measure).cutoff or 1
 
 
@@ -84,11 +84,11 @@ class MigrationRules:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query whose first k documents are other ones, or stand in another order."""
+    """A query with other documents among the first k, or the same in another order."""
 
     query: str
     text: str
-    """"" if it is not known."""
+    """The query's text; "" if unknown."""
     kept: float
     """Share of the old first k documents that are among the new first k."""
     gone: tuple[str, ...]
@@ -106,7 +106,7 @@ class ChangedGroup:
     changed: int
     """Number of queries with other documents among the first k."""
     kept: float
-    """Mean share of old documents that are kept, with its 95% interval (NaN for fewer than 6 queries)."""
+    """Mean share of old documents that stay among the first k, with its 95% interval (NaN for fewer than 6 queries)."""
     low: float
     high: float
 
@@ -154,14 +154,14 @@ def _query_codes(run: Run, queries: Ids) -> Int64:
 
 
 def _kept_shares(first: _FirstDocuments) -> Float64:
-    """Return the share of old documents that are kept, float64[queries]; 1 if there were none and none came."""
+    """Return the share of old documents that stay among the first k, float64[queries]; 1 without any document."""
     old, new = first.before > 0, first.after > 0
     before, both, after = first.counted(old), first.counted(old & new), first.counted(new)
     return np.where(before > 0, both / np.maximum(before, 1), np.where(after > 0, 0.0, 1.0))
 
 
 def _changed_queries(first: _FirstDocuments, kept: Float64, texts: Mapping[str, str]) -> list[ChangedQuery]:
-    """Return the queries with another beginning, those that keep fewest documents first, then as they are given."""
+    """Return the queries with other first k documents, or another order of them, fewest kept documents first."""
     found, cuts = [], np.searchsorted(first.query, np.arange(len(first.queries) + 1))
     moved = np.unique(first.query[first.before != first.after]).tolist()
     for query in sorted(moved, key=lambda one: kept[one]):
@@ -181,7 +181,7 @@ def _changed_queries(first: _FirstDocuments, kept: Float64, texts: Mapping[str, 
 
 
 WORD_COUNTS = ((1, 2), (3, 5), (6, 10), (11, None))
-"""Lengths of queries, in words, that are told apart."""
+"""Groups of query lengths in words, (shortest, longest)."""
 
 
 def by_length(queries: Queries) -> QueryGroups:
@@ -214,7 +214,7 @@ def _groups(
 
 @dataclass(frozen=True, eq=False)
 class ContestedPairs:
-    """The documents of which a label changes the difference of two systems, in the order to label them."""
+    """The documents whose labels can change the difference of two systems, in the order to label them."""
 
     queries: Ids
     docs: Ids
@@ -222,7 +222,7 @@ class ContestedPairs:
     """int32[pairs], numbers in `queries`; `doc` likewise in `docs`."""
     doc: Int32
     gain: Float64
-    """float64[pairs]: what the new system gains over the old one, summed over queries, if the document is relevant."""
+    """float64[pairs]: gain of the new system over the old one, as a sum over queries, if the document is relevant."""
     chance: Float64
     """float64[pairs]: chance of being drawn next, relative to the other pairs that are left."""
 
@@ -236,7 +236,7 @@ class ContestedPairs:
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the documents that weigh otherwise in the two rankings, in drawn order."""
+    """Return the documents with different weights in the two rankings, in drawn order."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
@@ -257,7 +257,7 @@ def _contested(first: _FirstDocuments, rules: MigrationRules) -> ContestedPairs:
 
 
 def rank_weights(measure: Measure) -> Float64:
-    """Return what a relevant document adds to a measure that is a sum, at each rank: float64[k + 1], 0 at rank 0."""
+    """Return the weight of a relevant document at each rank in a measure that is a sum, float64[k + 1]; 0 at rank 0."""
     k = measure.cutoff or 1
     rank, zeros = np.arange(1, k + 1, dtype=np.int32), np.zeros(k, np.int32)
     each, ptr, ones = np.arange(k, dtype=np.int32), np.arange(k + 1, dtype=np.int64), np.ones(k)
@@ -271,25 +271,25 @@ def rank_weights(measure: Measure) -> Float64:
 
 BISECTIONS = 30
 TOLERANCE = 1e-12
-"""Largest sum of gains that counts as none."""
+"""Largest sum of gains that counts as 0."""
 
 
 @dataclass(frozen=True)
 class LabelVerdict:
-    """What the labels so far say of the mean difference of two systems over these queries."""
+    """The verdict of the labels so far on the mean difference of two systems over these queries."""
 
     labels: int
     """Number of labels in the drawn order, up to the first that is missing."""
     ahead: int
-    """Number of labels after the first missing one: they count once those before them are there."""
+    """Number of labels after the first missing one, which do not count yet."""
     contested: int
-    """Number of documents of which a label could change the difference."""
+    """Number of documents whose labels could change the difference."""
     verdict: Verdict
-    """Of the new system beside the old one."""
+    """Verdict on the new system against the old one."""
     after: int
-    """Number of labels at which it was decided; 0 if it is not."""
+    """Number of labels at which it was decided; 0 if undecided."""
     risk: float
-    """Largest probability that the likelier verdict is wrong, at this or any earlier look; 0 if it cannot be."""
+    """Largest probability that the likelier verdict is wrong, at this or an earlier look; 0 if it is certain."""
     low: float
     """Confidence sequence of the mean difference, valid at all looks together."""
     high: float
@@ -300,7 +300,7 @@ class LabelVerdict:
 def label_verdict(
     pairs: ContestedPairs, relevant: Float64, queries: int, level: float = LEVEL
 ) -> LabelVerdict:
-    """Return what labels decide; valid at any number of looks.
+    """Return the verdict of labels, valid at any number of looks.
 
     relevant: float64[pairs], 1 for relevant, 0 for not, NaN for no label.
     queries: number over which the difference is averaged.
@@ -334,12 +334,12 @@ def label_verdict(
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """The sum of a finite population, seen by draws without replacement in unequal chances."""
+    """The sum of a finite population, estimated by draws without replacement with unequal chances."""
 
     sums: Float64
     """float64[draws + 1]: sum of the labelled gains before each draw, and after the last."""
     rest: Float64
-    """float64[draws]: estimate of the sum of all that was left before each draw, from that draw alone."""
+    """float64[draws]: estimate from each draw alone of the sum of the gains left before it."""
     reach: Float64
     """float64[draws]: largest absolute value that `rest` could have."""
     above: Float64
@@ -395,7 +395,7 @@ class _Draws:
 
 
 def _left_from(values: Float64) -> Float64:
-    """Return the sum of the values from each place on, float64[n + 1], the last 0."""
+    """Return the sum of the values from each index on, float64[n + 1]; the last is 0."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
@@ -407,23 +407,23 @@ THRESHOLD_RESAMPLES = 500
 
 @dataclass(frozen=True)
 class MappedThreshold:
-    """A threshold of the old system's scores, and that of the new one which as many documents reach."""
+    """A threshold of the old system's scores, and the threshold that as many documents of the new system reach."""
 
     old: float
     new: float
-    """NaN if every document of the rankings reaches the old one, or none does: `reason` says so."""
+    """The new threshold; NaN, with a `reason`, if all documents of the rankings reach the old one, or none."""
     low: float
     """95% interval, by resampling queries."""
     high: float
     documents: float
-    """Mean number of documents of a query that reach it."""
+    """Mean number of documents of a query that reach the threshold."""
     same: float
-    """Share of the documents that reach the old one which reach the new one too."""
+    """Share of the documents reaching the old threshold that reach the new one too."""
     reason: str = ""
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the threshold of the new scores that as many documents reach as the old one."""
+    """Return the threshold of the new scores that as many documents reach as reach the old one."""
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))
     reach = int(before.sum())
@@ -435,7 +435,7 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
     scores, query = new.score[order], _query_codes(new, queries)[order]
 
     def reached(times: Float64) -> float:
-        """Return the new score that as many documents reach, each query taken so many times."""
+        """Return the new threshold for a sample in which each query is repeated `times` times."""
         place = int(np.searchsorted(np.cumsum(times[query]), float(times @ before)))
         return float(scores[min(place, len(scores) - 1)])
 
@@ -457,7 +457,7 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
 
 @dataclass(frozen=True)
 class Migration:
-    """What changes from an old system to a new one."""
+    """The changes from an old system to a new one, and the verdict of labels."""
 
     dataset: str
     old: str
@@ -465,7 +465,7 @@ class Migration:
     measure: str
     k: int
     queries: int
-    """Number of queries that either answers."""
+    """Number of queries that at least one system answers."""
     other_documents: int
     """Number of queries with other documents among the first k."""
     other_order: int
@@ -477,9 +477,9 @@ class Migration:
     low: float
     high: float
     groups: tuple[ChangedGroup, ...]
-    """By length, or by the groups that were asked for; () if no texts are known."""
+    """Changes by length of the queries, or by the given groups; () if no texts are known."""
     changed: tuple[ChangedQuery, ...]
-    """Largest change first."""
+    """Changed queries, largest change first."""
     labels: LabelVerdict
     thresholds: tuple[MappedThreshold, ...] = ()
 
@@ -493,12 +493,12 @@ def migration_of(
     groups: QueryGroups | None = None,
     thresholds: Sequence[float] = (),
 ) -> Migration:
-    """Return what changes from the old ranking to the new one, and what the labels say of it.
+    """Return the changes from the old ranking to the new one, and the verdict of the labels.
 
-    labels: of any documents; those in the drawn order count.
-    queries: their texts, for groups by length.
-    groups: instead of groups by length.
-    thresholds: of the old system's scores.
+    labels: labels of any documents; they count in drawn order.
+    queries: texts of the queries, for groups by length.
+    groups: groups that replace those by length.
+    thresholds: scores of the old system.
 
     Raises BadValue if the runs have no query in common.
     """
@@ -541,7 +541,7 @@ TEXT_CHARACTERS = 60
 
 
 def migration_tables(migrations: Sequence[Migration], show: int = SHOWN_QUERIES) -> tuple[Table, ...]:
-    """Return how far the first documents change, in which queries, and what labels decide."""
+    """Return tables of the changed documents and queries, and the verdict of labels."""
     tables = []
     for one in migrations:
         tables.append(sentences(changes_sentence(one)))
@@ -597,7 +597,7 @@ def changes_sentence(one: Migration) -> str:
 
 
 def verdict_sentence(one: Migration) -> str:
-    """Return a sentence on what the labels decide."""
+    """Return the verdict of the labels as a sentence."""
     found, whole = one.labels, counted(one.labels.contested, "label")
     bounds = f"{one.measure} {change(found.low)} to {change(found.high)}"
     if not found.contested:

@@ -27,7 +27,7 @@ from weir.cli.terminal import present, say
 from weir.files.atomic import temporary_folder
 
 DEPTH = 100
-"""Documents of each query that systems are asked for."""
+"""Number of documents that systems return for each query."""
 
 
 @click.command("migrate")

@@ -1,4 +1,4 @@
-"""How far scores move when nothing has changed: the same system asked again, the same queries judged by others."""
+"""How far scores move without a change: in repeated runs of one system, or with other judges of the same queries."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ from weir.stats.run_noise import RunNoise
 
 FACTORS = ("system", "judge", "query")
 FEWEST_REPEATS = 5
-"""Answers of a system below which its variance is known too badly: a gate that allows for it would err in 6 to 8 of 100
-cases."""
+"""Fewest runs of a system for an estimate of its variance; with fewer, gates that use it err in 6 to 8 of 100 cases."""
 FIRST_DOCUMENTS = 10
 
 
 @dataclass(frozen=True)
 class VarianceComponent:
-    """The part of the variance of a value that comes with factors, on top of what fewer of them explain."""
+    """The variance that the interaction of some factors adds to a value."""
 
     factors: tuple[str, ...]
-    """Of FACTORS: ("system",) is what all queries of one asking share, ("system", "query") the rest of an asking."""
+    """Names in FACTORS: ("system",) is the deviation that all queries of a run share, ("system", "query") the rest."""
     variance: float
-    """Unbiased, so that it may be a little below 0 where there is none."""
+    """Unbiased estimate, which may be below 0 if there is no variance."""
 
 
 def variance_components(values: Float64) -> tuple[VarianceComponent, ...]:
-    """Return the components of variance of values that were measured once for each combination of factors.
+    """Return the variance components of values measured once for each combination of factors.
 
-    values: float64[system, judge, query], such as the score of a query in each asking of a system by each judge's
-        labels; a factor of length 1 has no component of its own.
+    values: float64[runs, judges, queries], the score of a query in each run of a system by each judge's labels. A
+        factor of length 1 has no component of its own.
 
     Raises BadValue for fewer than two of every factor, and for values that are not finite.
     """
@@ -80,10 +79,10 @@ def _mean_square(values: Float64, subset: tuple[int, ...]) -> float:
 
 @dataclass(frozen=True)
 class SystemNoise:
-    """How far a measure of one system moves when it is asked again."""
+    """The noise of a measure between repeated runs of one system."""
 
     subject: str
-    """The collection."""
+    """Name of the collection."""
     system: str
     measure: str
     queries: int
@@ -91,17 +90,17 @@ class SystemNoise:
     judges: int
     mean: float
     deviation: float
-    """Standard deviation of the mean over the queries, from one asking to another."""
+    """Standard deviation of the mean over the queries, between runs."""
     between: float
-    """Difference of two askings that 95 of 100 pairs do not exceed."""
+    """95th percentile of the difference between the means of two runs."""
     changed: int
-    """Queries whose first ten documents are not the same in all askings."""
+    """Number of queries whose first ten documents differ between runs."""
     components: tuple[VarianceComponent, ...]
-    """Of the value of a query."""
+    """Variance components of the value of a query."""
 
     @property
     def of_mean(self) -> RunNoise:
-        """Return what a gate or a comparison allows for."""
+        """Return the noise of the mean, which gates and comparisons allow for."""
         return RunNoise(self.measure, self.deviation**2, self.repeats - 1)
 
 
@@ -110,10 +109,10 @@ def system_noise(
 ) -> list[SystemNoise]:
     """Return the noise of each measure.
 
-    runs: rankings of one system, asked again each time.
-    labels: judgments of the queries, the first those that count; others of the same queries add the judge as a factor.
+    runs: rankings of repeated runs of one system.
+    labels: judgments of the queries; the first count, further ones of the same queries add the judge as a factor.
 
-    Raises BadValue for fewer rankings than FEWEST_REPEATS and fewer than two queries with a value everywhere.
+    Raises BadValue for fewer rankings than FEWEST_REPEATS, and for fewer than two queries with a value in every run.
     """
     if len(runs) < FEWEST_REPEATS:
         raise BadValue(
@@ -141,7 +140,7 @@ def system_noise(
 
 
 def changed_queries(runs: Sequence[Run], queries: Sequence[str], k: int = FIRST_DOCUMENTS) -> int:
-    """Return how many of the queries do not have the same first k documents, in the same order, in all rankings."""
+    """Return the number of queries whose first k documents, or their order, differ between rankings."""
     tops = [run.top(k).to_dict() for run in runs]
     return sum(len({tuple(top.get(query, {})) for top in tops}) > 1 for query in queries)
 

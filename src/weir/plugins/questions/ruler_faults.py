@@ -1,4 +1,4 @@
-"""What is wrong with judgments, rankings and classes of queries, so that they measure something else than they say."""
+"""Faults of judgments, rankings and classes of queries that keep them from measuring what they claim to."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ from weir.stats.sequential import by_lot
 
 @dataclass(frozen=True)
 class Fault:
-    """A reason why a set of queries and judgments cannot measure what it is to measure."""
+    """A reason why a set of queries and judgments is unfit to measure."""
 
     kind: str
     """few queries, equal systems, saturated, noisy, chosen by a system, not in the index, other documents, or
     contradicted classes."""
     statement: str
-    """A sentence with the numbers in it."""
+    """A sentence with numbers."""
     remedy: str
     """The next thing to do."""
     examples: tuple[str, ...] = ()
-    """Documents, queries or classes, a few."""
+    """A few documents, queries or classes."""
 
 
 EXAMPLES = 5
 ALPHA = 0.01
-"""Chance of a fault that is none."""
+"""Probability of a false alarm."""
 
 # ----------
 # Relevant documents that one of the systems has chosen.
 
 AGREEMENT = 0.95
-"""Share of the relevant documents among a system's first ones from which it is asked whether it chose them."""
+"""Share of the relevant documents within a system's first documents from which it may have chosen them."""
 DEEPEST_RANK = 100
 """Depth down to which a system may have chosen documents."""
 HONEST_TAIL = 0.15
-"""Share that stands below a depth or nowhere, of this and what stands in the half above it: any ranking leaves more."""
+"""Smallest share of relevant documents beyond a depth, against the half above it, in a ranking that did not choose."""
 FIRST_EXCESS = 0.2
-"""How far a system's first documents alone must agree better than those of each other one."""
+"""Smallest excess of a system's share of relevant documents among the first ones over every other system's."""
 
 
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault for a system whose first documents the relevant ones are, and no other system's.
+    """Yield a fault if the relevant documents are the first documents of one system, and of no other.
 
-    A ranking that did not choose the relevant documents finds them ever more rarely, and some far below or not at all.
-    Where one did, they end at the depth at which it chose.
+    Relevant documents chosen independently of a ranking thin out with depth, and some are far below or missing; chosen
+    by it, they end at the depth of the choice.
     """
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
@@ -93,11 +93,11 @@ def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Faul
 # Relevant documents that cannot be found.
 
 PROBES, PROBE_WORDS, PROBE_DEPTH = 100, 32, 100
-"""Relevant documents that a system is asked for by the first words of their own text, and ranks looked at."""
+"""Number of relevant documents searched by their own first words, number of these words, and depth of the search."""
 
 
 def absent_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault where relevant documents are not in the collection."""
+    """Yield a fault if the collection lacks relevant documents."""
     if subject.corpus is None or subject.qrels is None:
         return
     absent = dangling(subject.qrels, subject.corpus.ids)
@@ -113,7 +113,7 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return the beginning of the texts of relevant documents, PROBES of them by lot, {document: text}."""
+    """Return {document: first words of its text} of PROBES relevant documents drawn at random."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)
@@ -128,10 +128,10 @@ def probes(subject: Subject) -> dict[str, str]:
 
 
 def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault where a system does not find relevant documents by their own words, nor for their queries.
+    """Yield a fault if a system finds relevant documents neither by their own words nor for their queries.
 
-    answers: to the queries of `probes`, each called as its document.
-    found: to the queries of the judgments.
+    answers: rankings of the queries of `probes`, named as their documents.
+    found: rankings of the judged queries.
     """
     tops, returned = answers.to_dict(), {doc for docs in found.to_dict().values() for doc in docs}
     missing = [
@@ -152,15 +152,16 @@ def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[F
 # Rankings of other documents.
 
 STRANGE_SHARE, STRANGERS = 0.01, 3
-"""Share and number of a ranking's first ten documents from which, absent from the collection, they are told."""
+"""Smallest share and number of first ten documents absent from the collection that are reported."""
 SHARED_SHARE = 0.01
-"""Share of a ranking's documents that others or the judgments know, below which it is told."""
+"""A ranking is reported if other rankings and judgments have a smaller share of its documents."""
 USUAL_COUNT, UNSEEN_DEPTH, UNSEEN = 20, 100, 3
-"""Queries for which every other system has a document among so many, which one never has; number of such documents."""
+"""A ranking is reported if it lacks UNSEEN documents that every other system ranks within UNSEEN_DEPTH for USUAL_COUNT
+queries."""
 
 
 def other_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault for each ranking that seems to be of other documents than the collection or the other rankings."""
+    """Yield a fault for each ranking that seems to be of another collection."""
     tops = {name: run.top(10) for name, run in subject.runs.items()}
     for name, top in tops.items():
         used = np.unique(top.doc[top.doc >= 0])
@@ -190,7 +191,7 @@ def _documents(run: Run) -> set[str]:
 
 
 def _unseen_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault for a deep ranking that never has what each of two other systems or more has again and again."""
+    """Yield a fault for a deep ranking without documents that two or more other systems often return."""
     deep = {
         name: run for name, run in subject.runs.items() if np.diff(run.ptr).max(initial=0) >= UNSEEN_DEPTH
     }
@@ -235,7 +236,7 @@ NAMED = {
     "short": r"short",
     "long": r"long",
 }
-"""What the name of a class says of its queries, as a pattern of the whole name."""
+"""Patterns of class names that claim a property of their queries."""
 _MOST, _FEW_QUERIES = 0.5, 10
 
 
@@ -245,7 +246,7 @@ def contradicted_classes(
     """Yield a fault for each class of queries that its name contradicts.
 
     groups: several groupings of queries.
-    values: by system, in the order of the judged queries.
+    values: {system: value of each judged query, in order}.
     """
     qrels = subject.need_qrels()
     relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
@@ -278,7 +279,7 @@ def _by_count(
     relevant: NDArray[np.int64],
     qrels: Qrels,
 ) -> Iterator[Fault]:
-    """Yield a fault where a class whose name tells how many documents are relevant has others."""
+    """Yield a fault if a class whose name states a number of relevant documents has queries with another number."""
     number = relevant[rows]
     wrong, least, what = {
         "unanswerable": (number > 0, 0.0, "has a relevant document"),
@@ -300,7 +301,7 @@ def _by_order(
     subject: Subject,
     values: Mapping[str, Float64],
 ) -> Iterator[Fault]:
-    """Yield a fault where two classes of queries are in the opposite order of what their names say."""
+    """Yield a fault if two classes of queries are in the opposite order of their names, such as easy and hard."""
     if kinds == ("easy", "hard"):
         means = np.mean(list(values.values()), axis=0)
         what, first, second = "mean score", means[rows[0]], means[rows[1]]

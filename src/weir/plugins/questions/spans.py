@@ -1,4 +1,4 @@
-"""Gold passages of documents, and which of them a chunker leaves whole."""
+"""Gold passages of documents, and the documents that a chunker loses by cutting them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GoldSpans:
     stop: Int64
 
     def cut_by(self, chunker: Chunked, corpus: Corpus, queries: Ids) -> DocumentLists:
-        """Return the documents of each query of which every gold passage is cut in two by a chunker."""
+        """Return, for each query, the documents in which a chunker cuts every gold passage."""
         places = cut(corpus, chunker.words, chunker.overlap, chunker.collapse == "first")
         first, last = (np.searchsorted(places.owner, self.doc, side) for side in ("left", "right"))
         whole: dict[tuple[str, int], bool] = {}

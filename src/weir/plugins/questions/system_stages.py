@@ -50,10 +50,10 @@ Asking: TypeAlias = Callable[[Retriever, Queries, int], Run]
 
 @runtime_checkable
 class Staged(Protocol):
-    """A system that can be asked for what its stages before the last one would answer."""
+    """A system that can also answer from its earlier stages."""
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return the name of each earlier stage, first to last, with the system that answers as it does."""
+        """Return (name, system) of each stage before the last, in order."""
         ...
 
 
@@ -100,13 +100,13 @@ class _Remembering:
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """What every part of a system is asked on one collection."""
+    """Builds the stages of a system on one collection by searching with its parts."""
 
     corpus: Corpus
     qrels: Qrels
     ask: Asking
     look: Asking
-    """Returns as many documents or more, to see what a cut loses."""
+    """As `ask`, but with as many documents or more, to find the losses of a cut."""
     spans: GoldSpans | None = None
 
     def stages(self, system: Retriever, queries: Queries, k: int) -> tuple[StageRanking, ...]:
@@ -175,20 +175,20 @@ class _Walk:
 
 
 COMPOSED = (Filtered, Fused, Pipeline, Chunked, Staged)
-"""Systems whose stages are told apart."""
+"""Systems of several stages."""
 
 
 def with_cut(
     stages: tuple[StageRanking, ...], run: Run, depth: int, always: bool = False
 ) -> tuple[StageRanking, ...]:
-    """Return the stages and the cut at a depth after them, left out where nothing stands beyond unless `always`."""
+    """Return the stages, and after them the cut at a depth if it removes documents, or if `always`."""
     if not always and len(run.doc) >= len(stages[-1].run.doc):
         return stages
     return (*stages, StageRanking(f"first {depth:,}", "cut", run))
 
 
 def may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
-    """Return stages for judged documents that no system can answer with: absent, forbidden, the query itself."""
+    """Return stages that remove judged documents no system may return: absent, not allowed, or the query itself."""
     stages, allowed = list[StageRanking](), judged
     there = np.flatnonzero(dataset.corpus.ids.codes(judged.docs.strings)[judged.doc] >= 0)
     for name, left in (
@@ -208,11 +208,11 @@ def may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
 def stages_on(
     dataset: Dataset, system: Retriever, k: int, ask: Asking, look: Asking, spans: GoldSpans | None = None
 ) -> tuple[StageRanking, ...]:
-    """Return the stages of a system on a collection, first to last, the cut at k being the last.
+    """Return the stages of a system on a collection in order; the last is the cut at k.
 
     system: adapted to the collection.
     ask: returns rankings of its parts.
-    look: returns rankings that are as deep or deeper, in which what a cut loses is seen.
+    look: returns rankings as deep or deeper, to find the losses of a cut.
     """
     walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)
     drops = dataset.self_match == "drop"
@@ -247,11 +247,11 @@ def funnel(
     Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running the parts.
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
-    system: such as 'rrf(bm25, dense("minilm")) >> cross("minilm")'; braces stand for several.
+    system: such as 'rrf(bm25, dense("minilm")) >> cross("minilm")', with braces for several systems.
     rules: weir.FunnelRules.
     spans: gold passages, lines of JSON with query, document and either text or start and end in characters. A document
         whose passages a chunker cuts in two is lost there.
-    results: a results folder, where the parts' indexes and rankings are read and kept; by default all stay in memory.
+    results: a results folder, where the parts' indexes and rankings are read and stored. Default: in memory.
     progress: called with (stage, amount done, total).
     """
     rules = rules or FunnelRules()
@@ -275,7 +275,7 @@ def funnel(
 
 
 def asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None]) -> Asking:
-    """Return a function that asks the parts of systems on a collection, by indexes and rankings of a shelf."""
+    """Return a function that searches a collection by a part of a system, with a shelf's indexes and rankings."""
 
     def ask(system: Retriever, queries: Queries, k: int) -> Run:
         context = Context(progress=lambda done, total: watch(f"{dataset.name}  {system}", done, total))
@@ -287,7 +287,7 @@ def asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None
 
 
 def looking(ask: Asking, depth: int) -> Asking:
-    """Return a function that asks for at least `depth` documents, without warnings: more than the system needs."""
+    """Return a function like `ask` that searches to at least `depth` documents, without warnings."""
 
     def look(system: Retriever, queries: Queries, k: int) -> Run:
         with silent():
@@ -308,7 +308,7 @@ def funnel_of_rankings(
     Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
 
     qrels: judgments, or a collection.
-    rankings: first to last, as `weir.evaluate` takes runs; each is what the stages after it are given.
+    rankings: first to last, as `weir.evaluate` takes runs; each stage gets the ranking before it.
     rules: weir.FunnelRules.
     collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
     """

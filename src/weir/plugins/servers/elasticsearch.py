@@ -142,7 +142,7 @@ class ElasticSettings:
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
-        """Return the settings that decide what an index holds, for stage keys."""
+        """Return the settings that decide the contents of an index, for stage keys."""
         return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
@@ -389,14 +389,14 @@ class ElasticIndex:
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """Return Weir's entry in the mapping; `writes` is None until it is complete."""
+        """Return Weir's entry in the mapping; `writes` is None until the index is complete."""
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
 
 
 @dataclass(frozen=True)
 class IndexState:
-    """An index that exists on the server, with the server's description of it."""
+    """An existing index, with the server's description of it."""
 
     uuid: str
     """The server gives each newly made index another."""
@@ -456,7 +456,7 @@ def _complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex
 
 
 def _filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
-    """Make the index, fill it further, or find it complete; return the server's versions and the index.
+    """Make the index, continue to fill it, or find it complete; return the server's versions and the index.
 
     Raises BadValue for an overlong identifier, ServiceError if the server refuses a document, has another index of
     the name, or makes another index than was asked for.
@@ -627,7 +627,7 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
 
 
 def _flat_settings(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
-    """Yield (full name, value) of settings, with values as the server writes them."""
+    """Yield (dotted name, value) of nested settings, with values as the server writes them."""
     for name, value in settings.items():
         full = name if name.startswith("index.") else within + name
         if isinstance(value, Mapping):
@@ -944,7 +944,7 @@ class Elasticsearch:
 
 @dataclass(frozen=True, eq=False)
 class ElasticSearcher:
-    """An index on a server, with the encoder of queries if it has vectors, ready to search."""
+    """An index on a server, ready to search, with the encoder of queries if it has vectors."""
 
     name: str
     """The system's name in messages."""
@@ -1052,9 +1052,8 @@ class ElasticAsker:
                 attempt += 1
 
     def _one_by_one(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Send the searches of a batch that timed out singly; after MOST_SILENT timeouts in a row the rest get that
-        error unsent.
-        """
+        """Send the searches of a timed-out batch one by one; after MOST_SILENT timeouts in a row the others get that
+        error unsent."""
         silent: list[AttemptError] = []
         for request in requests:
             if len(silent) == MOST_SILENT:

@@ -300,7 +300,7 @@ Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class ServerTable:
-    """The table of a collection, of texts or vectors, as Weir asks for it."""
+    """The table for a collection's texts or vectors, as Weir creates it."""
 
     settings: PostgresSettings
     search: TextSearch | VectorSearch
@@ -334,7 +334,7 @@ class TableState:
 
 
 def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
-    """Make the table, fill it further, or find it complete; wait for another process that makes it.
+    """Make the table, continue to fill it, or find it complete; wait for another process that makes it.
 
     Raises ServiceError if the server refuses, BadValue without pgvector.
     """
@@ -614,7 +614,7 @@ class SearchedTable:
 
 @dataclass(eq=False)
 class PostgresAsker:
-    """A connection that answers requests in turn and reconnects when it breaks."""
+    """A connection that answers requests one after another and reconnects when it breaks."""
 
     table: SearchedTable
     vectors: NDArray[np.float32] | None
@@ -675,7 +675,7 @@ class PostgresAsker:
 
 @dataclass(frozen=True, eq=False)
 class PostgresSearcher:
-    """A table on a server, with the encoder of queries if it has vectors, ready to search."""
+    """A table on a server, ready to search, with the encoder of queries if it has vectors."""
 
     name: str
     """The system's name in messages."""

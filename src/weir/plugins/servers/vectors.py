@@ -47,7 +47,7 @@ class VectorSearch:
         return replace(self, index=index, ef_search=self.ef_search if ef_search is None else ef_search)
 
     def facts(self) -> dict[str, object]:
-        """Return everything but the encoder that decides the rankings on a given server."""
+        """Return all settings that decide the rankings of a given server, except the encoder."""
         hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
         own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
         return own | (hnsw if self.index == "hnsw" else {})

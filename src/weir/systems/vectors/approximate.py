@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class Approximate(Protocol):
         ...
 
     def decoded(self, start: int, stop: int) -> Float32:
-        """Return vectors start..stop-1 as the index stores them."""
+        """Return vectors start..stop-1 as decoded from the index."""
         ...
 
     def size(self) -> int:
@@ -33,6 +33,25 @@ class Approximate(Protocol):
 
     def write(self, path: Path) -> None:
         """Write the index to a file in the library's own format."""
+        ...
+
+
+@runtime_checkable
+class FilteringIndex(Protocol):
+    """An approximate vector index whose searches may be restricted to some documents."""
+
+    def usual_effort(self) -> int:
+        """Return the effort of `near`, 0 if a search visits everything."""
+        ...
+
+    def filters(self) -> bool:
+        """Return whether `near_among` can apply a filter while it searches."""
+        ...
+
+    def near_among(
+        self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
+    ) -> tuple[Int64, int]:
+        """Return (up to k document numbers of one query, vectors compared); `permitted` is bool[N], None for all."""
         ...
 
 
@@ -124,7 +143,7 @@ def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Remembered:
-    """A VectorSource of the vectors as an index stores them."""
+    """A VectorSource of the vectors decoded from an index."""
 
     index: Approximate
     count: int

@@ -1,0 +1,292 @@
+"""How many of the exact nearest permitted documents an approximate search finds, by filter and by setting.
+
+Nothing here asks an index. The exact answer is brute force: every vector is compared, and a document counts as right if
+its score is that of the k-th best permitted one or higher, so that ties cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.argument_types import named_arguments
+from weir.core.results import ResultKind
+from weir.core.rounding import between, count, counted, percent, score
+from weir.core.strings import Float32, Float64, Int64
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import BadValue
+from weir.measures.measure import parse_measure
+from weir.registry import check_whole
+from weir.stats.resampling import interval
+
+Mask: TypeAlias = NDArray[np.bool_]
+Kind: TypeAlias = Literal["by lot", "near", "far"]
+KINDS: tuple[Kind, ...] = ("by lot", "near", "far")
+"""Filters that are made: independent of the query, the query's own topic, and another topic."""
+Applied: TypeAlias = tuple[str, int, int]
+"""When a filter is applied, effort, overfetch."""
+EFFORTS = (1, 4, 16, 64)
+"""Efforts that are tried, times the index's own."""
+
+
+@named_arguments
+@dataclass(frozen=True)
+class FilterRules:
+    """Settings of a study of filtered vector search. Raises BadValue for numbers out of range and UnknownName."""
+
+    k: int = 10
+    """Documents of an answer."""
+    selectivity: tuple[float, ...] = (1.0, 0.5, 0.1, 0.01)
+    """Shares of the documents that the made filters permit; a query's own filters are grouped by them."""
+    overfetch: tuple[int, ...] = (1, 4, 16, 64)
+    """Times k documents that are asked for where the filter is applied after the search."""
+    efforts: tuple[int, ...] = ()
+    """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, 4, 16 and 64 times it."""
+    target: float = 0.95
+    """The recall that is to be reached again."""
+    measure: str = "nDCG@10"
+    """Whose loss is reported where there are judgments."""
+    seed: int = 17
+    """Of the filters that are made by lot."""
+
+    def __post_init__(self) -> None:
+        check_whole("k", self.k)
+        check_whole("seed", self.seed, 0)
+        object.__setattr__(self, "measure", str(parse_measure(self.measure)))
+        for name, values, most in (
+            ("overfetch", self.overfetch, 1 << 31),
+            ("efforts", self.efforts, 1 << 31),
+            ("selectivity", self.selectivity, 1.0),
+        ):
+            object.__setattr__(self, name, tuple(values))
+            if any(not 0 < value <= most for value in values) or (not values and name != "efforts"):
+                share = "shares above 0, up to 1" if most == 1.0 else "whole numbers from 1"
+                raise BadValue(f"{name} is {list(values)}; expected {share}")
+        if not 0 < self.target <= 1:
+            raise BadValue(f"target is {self.target}; expected a recall above 0, up to 1")
+
+
+# ----------
+# Filters, and the exact answer among the documents that they permit: of one query, whose scores with all documents are
+# float32[N].
+
+
+def admission_order(
+    kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
+) -> Int64:
+    """Return all documents in the order in which ever broader filters of a kind permit them, int64[N].
+
+    similar: returns the scores of all documents with one of them, float32[N].
+    """
+    if kind == "by lot":
+        return chance.permutation(len(scores))
+    centre = int(np.argmax(scores))
+    if kind == "far":
+        half = max(1, len(scores) // 2)
+        centre = int(np.argsort(scores, kind="stable")[chance.integers(half)])
+    return np.argsort(-similar(centre), kind="stable")
+
+
+def first_of(order: Int64, share: float) -> Mask:
+    """Return the filter that permits the first `share` of the documents, one at least, bool[N]."""
+    mask = np.zeros(len(order), np.bool_)
+    mask[order[: max(1, round(share * len(order)))]] = True
+    return mask
+
+
+def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.integer]) -> Int64:
+    """Return the k best permitted documents, best first.
+
+    places: int[N], the order of ties.
+    """
+    some = np.flatnonzero(permitted)
+    return some[np.lexsort((places[some], -scores[some]))[:k]]
+
+
+def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
+    """Return the share of the exact documents that are found, or others with the score of the last one.
+
+    found: permitted documents, no more than `exact`, which has one at least.
+    """
+    return np.count_nonzero(scores[found] >= scores[exact[-1]]) / len(exact)
+
+
+# ----------
+# Results.
+
+
+@dataclass(frozen=True)
+class FilteredSearch:
+    """What a search with one setting finds under the filters of one group."""
+
+    filter: str
+    """by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half by
+    lot; own, the filters of the queries; or a filter that was given."""
+    selectivity: float
+    """Mean share of the documents that are permitted."""
+    permitted: float
+    """Mean number of documents that are permitted: what an exact search before which the filter is applied compares."""
+    correlation: float
+    """Mean share of the exact k best without a filter that the filter permits; as the selectivity if unrelated."""
+    applied: str
+    """during the search, or after it."""
+    effort: int
+    """Lists or candidates that a query visits; 0 for the system's own."""
+    overfetch: int
+    """Times k documents that were asked for."""
+    queries: int
+    recall: float
+    """Mean share of the exact k best permitted documents that are found, with its 95% interval over queries."""
+    low: float
+    high: float
+    short: int
+    """Number of queries with fewer documents than k, or than are permitted."""
+    compared: float
+    """Mean number of vectors compared; NaN if the index does not count them."""
+    lost: float
+    """Mean loss of the measure against exact search, with its 95% interval over the judged queries; NaN without any."""
+    lost_low: float
+    lost_high: float
+    judged: int
+    """Number of queries with a relevant document among the permitted ones."""
+
+    @property
+    def setting(self) -> str:
+        """The setting in words."""
+        parts = [f"effort {self.effort:,}"] if self.effort else []
+        return ", ".join([*parts, *([f"overfetch {self.overfetch:,}"] if self.applied == "after" else [])])
+
+
+@dataclass(frozen=True)
+class FilterStudy:
+    """What filters cost the recall of a vector search, by group of filters, and when they are applied."""
+
+    dataset: str
+    system: str
+    documents: int
+    queries: int
+    k: int
+    target: float
+    measure: str
+    seed: int
+    exact: str
+    """The system whose vectors decide the exact answer."""
+    searches: tuple[FilteredSearch, ...]
+    """By filter, selectivity, when it is applied, and setting, the usual one first."""
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What one setting found under the filters of one group, query by query: arrays of float64[queries]."""
+
+    recall: Float64
+    permitted: Float64
+    """Documents that the filter permits."""
+    best: Float64
+    """Share of the exact k best without a filter that it permits."""
+    short: Float64
+    """1 if fewer documents were found than there are, up to k."""
+    compared: Float64
+    """Vectors compared."""
+    lost: Float64
+    """Loss of the measure, float64[judged queries]."""
+
+    def search(self, name: str, setting: Applied, documents: int) -> FilteredSearch:
+        """Return the means; `documents` is the number of all."""
+        permitted, judged = float(self.permitted.mean()), len(self.lost) > 0
+        return FilteredSearch(
+            name, permitted / documents, permitted, float(self.best.mean()), *setting, len(self.recall),
+            float(self.recall.mean()), *interval(self.recall, unit=True), int(self.short.sum()),
+            float(self.compared.mean()), float(self.lost.mean()) if judged else math.nan,
+            *(interval(self.lost) if judged else (math.nan, math.nan)), len(self.lost),
+        )  # fmt: skip
+
+
+# ----------
+# Tables.
+
+
+def _usual(study: FilterStudy) -> Iterator[tuple[FilteredSearch, FilteredSearch | None]]:
+    """Yield for each filter and time of it the search with the usual setting, and the cheapest that has the target."""
+
+    def cost(one: FilteredSearch) -> tuple[float, int, int]:
+        return 0.0 if math.isnan(one.compared) else one.compared, one.overfetch, one.effort
+
+    for _, same in groupby(study.searches, key=lambda one: (one.filter, one.selectivity, one.applied)):
+        tried = list(same)
+        reaching = [one for one in tried if one.recall >= study.target]
+        yield tried[0], tried[0] if tried[0] in reaching else min(reaching, key=cost, default=None)
+
+
+def filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
+    """Return the recall with the usual setting under each filter, and the setting that reaches the target."""
+    tables = []
+    for one in studies:
+        lines = [
+            ["filter", "permitted", f"of first {one.k}", "applied", f"recall@{one.k}", "short", f"{one.measure} lost",
+             "compared", f"{one.target:g} from", "compared"]
+        ]  # fmt: skip
+        for usual, reached in _usual(one):
+            again = ("never", "-") if reached is None else (reached.setting, _compared(reached))
+            recall = f"{score(usual.recall)} {between(usual.low, usual.high)}"
+            lost = f"{score(usual.lost)} {between(usual.lost_low, usual.lost_high)}" if usual.judged else "-"
+            lines.append(
+                [
+                    usual.filter, f"{count(usual.permitted)}, {percent(usual.selectivity)}", percent(usual.correlation),
+                    usual.applied, recall, count(usual.short), lost, _compared(usual),
+                    *(("usual", "") if reached is usual else again),
+                ]
+            )  # fmt: skip
+        asked = counted(one.queries, "query", "queries")
+        tables += [
+            sentences(f"{one.system} on {one.dataset}: {count(one.documents)} documents, {asked}"),
+            table_of(lines, right=7, keys=1, tail=1),
+            sentences(*breaking_sentences(one), *one.remarks),
+        ]
+    return tuple(tables)
+
+
+FILTER_STUDIES = ResultKind("filters", FilterStudy, filter_tables, parts="searches")
+
+
+def _compared(one: FilteredSearch) -> str:
+    return "-" if math.isnan(one.compared) else count(one.compared)
+
+
+def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
+    """Return where recall breaks, and where an exact search of the permitted documents costs no more."""
+    lines, found = [], list(_usual(one))
+    for applied in dict.fromkeys(usual.applied for usual, _ in found):
+        of = [pair for pair in found if pair[0].applied == applied]
+        broken = [usual for usual, _ in of if usual.recall < one.target]
+        if not broken:
+            lines.append(f"applied {applied} the search, no filter takes recall below {one.target:g}")
+            continue
+        first, never = (
+            max(broken, key=lambda usual: usual.selectivity),
+            sum(reached is None for _, reached in of),
+        )
+        lines.append(
+            f"applied {applied} the search, {counted(len(broken), 'filter takes', 'filters take')} recall below "
+            f"{one.target:g}, the broadest {first.filter} at {percent(first.selectivity)}, {score(first.recall)}; "
+            f"{count(never)} with every setting tried"
+        )
+    narrow = {
+        (usual.filter, usual.selectivity)
+        for usual, reached in found
+        if usual.applied == "during" and (reached is None or reached.compared >= usual.permitted)
+    }
+    if narrow:
+        name, share = max(narrow, key=lambda each: each[1])
+        lines.append(
+            f"applied before it, exact search loses nothing, and compares no more than {one.target:g} takes under "
+            f"{counted(len(narrow), 'filter')}, the broadest {name} at {percent(share)}"
+        )
+    return tuple(lines)

@@ -1,0 +1,320 @@
+"""Studies of filtered vector search in Python: `weir.filters`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from weir.api.result_set import ResultSet
+from weir.argument_types import checked
+from weir.core.corpus import Queries
+from weir.core.filters import parse_filter
+from weir.core.run import Named, Run
+from weir.core.strings import Float32, Float64, Ids, Int64
+from weir.datasets.load import Dataset
+from weir.errors import BadValue
+from weir.experiment.experiment import Experiment
+from weir.files.paths import path_of
+from weir.measures.evaluate import score_run
+from weir.plugins.questions.filter_recall import (
+    EFFORTS,
+    FILTER_STUDIES,
+    KINDS,
+    Applied,
+    FilterRules,
+    FilterStudy,
+    Mask,
+    Tried,
+    admission_order,
+    exact_first,
+    first_of,
+    recall_of,
+)
+from weir.plugins.questions.system_stages import MemoryShelf
+from weir.systems.composite import adapted_to, rankings, renumbered
+from weir.systems.dense_search import DenseRetriever
+from weir.systems.encoded import with_text
+from weir.systems.expression import parse_system
+from weir.systems.protocol import Context, Retriever, Searcher, Shelf
+from weir.systems.restricted import unrestricted
+from weir.systems.vectors.approximate import FilteringIndex
+from weir.systems.vectors.exact_search import VectorSource, query_dot_products
+
+BLOCK_VECTORS = 1 << 14
+"""Vectors that are compared with a query at once."""
+
+Watch: TypeAlias = Callable[[str, int, int], None]
+
+
+@checked
+def filters(
+    dataset: str | Path | Dataset,
+    *systems: object,
+    rules: FilterRules | None = None,
+    filter: Sequence[str] = (),
+    exact: object = None,
+    results: str | Path | None = None,
+    progress: Watch | None = None,
+) -> ResultSet[FilterStudy]:
+    """Measure the recall that filters cost a vector search, applied during or after it: `weir study filters`.
+
+    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running the parts.
+
+    dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
+    systems: such as 'dense("minilm", index="HNSW32")'; braces stand for several.
+    rules: weir.FilterRules.
+    filter: conditions on documents' fields that hold for every query, such as 'lang == "en"', beside filters that are
+        made and those of the queries. Candidates, exclusions and self-matches hold under each.
+    exact: the dense(...) whose vectors decide the exact answer; by default those of the system.
+    results: a results folder, where indexes are read and kept; by default all stay in memory.
+    progress: called with (stage, amount done, total).
+    """
+    rules, watch = rules or FilterRules(), progress or (lambda stage, done, total: None)
+    experiment = Experiment((dataset,), systems, k=rules.k)
+    memory, found = MemoryShelf(), []
+    for cell in experiment.cells(Path() if results is None else path_of(results), watch):
+        shelf: Shelf = memory if results is None else cell.stages
+        collection = cell.stages.dataset
+        decisive = adapted_to(_exact_of(cell.adapted, exact), collection.name, collection.instruction)
+        found.append(_studied(collection, cell.adapted, decisive, shelf, rules, filter, watch))
+    return ResultSet(FILTER_STUDIES, tuple(found))
+
+
+def _exact_of(system: Retriever, exact: object) -> DenseRetriever:
+    given = parse_system(exact) if isinstance(exact, str) else exact
+    dense = given or (system if isinstance(system, DenseRetriever) else getattr(system, "dense", None))
+    if not isinstance(dense, DenseRetriever):
+        raise BadValue(
+            f"{given or system} has no vectors that decide the exact answer; expected "
+            "`exact='dense(\"minilm\")'`, with the model that the system searches by"
+        )
+    return replace(dense, nearest=None)
+
+
+# ----------
+# Asking: an index by itself, or any system.
+
+
+@dataclass(frozen=True, eq=False)
+class _Asker:
+    ask: Callable[[int, int, int, Mask | None], tuple[Int64, float]]
+    """Takes the number of a query, a depth, an effort, and a filter to apply meanwhile; returns documents, best first,
+    and the number of vectors compared, NaN if it is not known.
+    """
+    efforts: tuple[int, ...] = (0,)
+    during: bool = False
+    """True if filters can be applied during the search."""
+
+
+def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> _Asker:
+    usual = near.usual_effort()
+    if rules.efforts and not usual:
+        raise BadValue("`efforts` apply to IVF and HNSW indexes only")
+    tried = rules.efforts or [usual * times for times in EFFORTS]
+
+    def ask(number: int, depth: int, effort: int, permitted: Mask | None) -> tuple[Int64, float]:
+        return near.near_among(vectors[number], depth, effort, permitted)
+
+    return _Asker(ask, tuple(dict.fromkeys((usual, *tried))), near.filters())
+
+
+def _any_asker(
+    searcher: Searcher, system: Retriever, dataset: Dataset, queries: Queries, context: Context
+) -> _Asker:
+    answers: dict[int, list[Int64]] = {}
+
+    def ask(number: int, depth: int, _: int, permitted: Mask | None) -> tuple[Int64, float]:
+        if depth not in answers:  # of all queries together
+            run = renumbered(
+                rankings(searcher, queries, depth, system, dataset.name, context), dataset.corpus
+            )
+            answers[depth] = np.split(run.doc.astype(np.int64), run.ptr[1:-1])
+        return answers[depth][number], np.nan
+
+    return _Asker(ask)
+
+
+# ----------
+# One system on one collection.
+
+
+@dataclass(frozen=True, eq=False)
+class _Vectors:
+    """The vectors that decide the exact answer."""
+
+    rows: VectorSource
+    queries: Float32
+
+    def scores(self, vector: Float32) -> Float32:
+        """Return the scores of all documents, float32[N]."""
+        scores = np.empty(len(self.rows), np.float32)
+        for start in range(0, len(scores), BLOCK_VECTORS):
+            block = self.rows.block(start, min(start + BLOCK_VECTORS, len(scores)))
+            scores[start : start + len(block)] = query_dot_products(block, vector)
+        self.rows.release()
+        return scores
+
+    def similar(self, document: int) -> Float32:
+        """Return the scores of all documents with one of them, float32[N]."""
+        return self.scores(self.rows.take(np.array([document]))[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Tally:
+    """What was found under the filters of one group, query by query."""
+
+    numbers: list[int] = field(default_factory=list)
+    """Of the queries."""
+    exact: list[Int64] = field(default_factory=list)
+    answers: dict[Applied, list[Int64]] = field(default_factory=lambda: defaultdict(list))
+    facts: dict[Applied, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
+    """The fields of `Tried` but the last."""
+    judged: list[Int64] = field(default_factory=list)
+    """Rows of the judgments of permitted documents, of queries with a relevant one."""
+
+
+def _studied(
+    dataset: Dataset,
+    system: Retriever,
+    exact: DenseRetriever,
+    shelf: Shelf,
+    rules: FilterRules,
+    given: Sequence[str],
+    watch: Watch,
+) -> FilterStudy:
+    context = Context(progress=lambda done, total: watch(f"{dataset.name}  {system}", done, total))
+    queries, corpus, k = dataset.queries.take(with_text(dataset.queries)), dataset.corpus, rules.k
+    if not len(queries):
+        raise BadValue(f"{dataset.name} has no query with a text")
+    fixed = {str(one): one.mask(corpus) for one in map(parse_filter, given)}
+    if empty := [text for text, mask in fixed.items() if not mask.any()]:
+        raise BadValue(f"no document of {dataset.name} fits the filter {empty[0]}")
+    reference: Any = shelf.index(exact, corpus, context)
+    vectors = _Vectors(
+        reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)
+    )
+    searcher: Any = shelf.index(system, corpus, context)
+    own = isinstance(system, DenseRetriever) and replace(system, nearest=None) == exact
+    near = searcher.documents.near if own else searcher
+    asker = (
+        _index_asker(near, vectors.queries, rules)
+        if isinstance(near, FilteringIndex)
+        else _any_asker(searcher, system, dataset, unrestricted(queries), context)
+    )
+    qrels, places = dataset.qrels, corpus.ids.tie_ranks
+    judged, of = corpus.ids.codes(qrels.docs.strings)[qrels.doc], qrels.queries.codes(queries.ids.strings)
+    tallies: dict[tuple[str, int], _Tally] = defaultdict(_Tally)
+    for number in range(len(queries)):
+        watch(f"{dataset.name}  {system} under filters", number, len(queries))
+        scores = vectors.scores(vectors.queries[number])
+        allowed = _allowed(number, queries, dataset)
+        unfiltered = exact_first(scores, allowed, k, places)
+        rows = (
+            np.arange(*qrels.ptr[of[number] : of[number] + 2]) if of[number] >= 0 else np.zeros(0, np.int64)
+        )
+        rows = rows[judged[rows] >= 0]
+        after = {
+            ("after", effort, times): asker.ask(number, min(k * times, len(corpus)), effort, None)
+            for effort in asker.efforts
+            for times in rules.overfetch
+        }
+        for group, fitting in _groups(number, scores, vectors, queries, fixed, rules):
+            mask = fitting & allowed
+            if not mask.any():
+                continue
+            tally, best = tallies[group], exact_first(scores, mask, k, places)
+            tally.numbers.append(number)
+            tally.exact.append(best)
+            permitted = rows[mask[judged[rows]]]
+            tally.judged.extend([permitted] if (qrels.grade[permitted] > 0).any() else [])
+            during = {
+                ("during", effort, 1): asker.ask(number, k, effort, mask)
+                for effort in asker.efforts
+                if asker.during
+            }
+            for setting, (docs, compared) in (during | after).items():
+                answer = docs[mask[docs]]
+                if own:  # dense(index=...) scores anew what the index finds
+                    answer = answer[np.lexsort((places[answer], -scores[answer]))]
+                answer = answer[:k]
+                tally.answers[setting].append(answer)
+                tally.facts[setting].append(
+                    (
+                        recall_of(answer, scores, best),
+                        mask.sum(),
+                        mask[unfiltered].mean(),
+                        len(answer) < len(best),
+                        compared,
+                    )
+                )
+    searches = []
+    for (name, _), tally in tallies.items():
+        for setting, facts in tally.facts.items():
+            recall, share, found, short, times = np.array(facts, np.float64).T
+            lost = _lost(dataset, queries.ids, tally, setting, rules)
+            tried = Tried(recall, share, found, short, times, lost)
+            searches.append(tried.search(name, setting, len(corpus)))
+    remarks = [f"exact: all vectors of {exact} compared in double, of equal scores any counts"]
+    remarks += [] if asker.during else [f"{system} takes no filter while it searches"]
+    return FilterStudy(
+        dataset.name, str(system), len(corpus), len(queries), k, rules.target, rules.measure, rules.seed, str(exact),
+        tuple(searches), tuple(remarks),
+    )  # fmt: skip
+
+
+def _groups(
+    number: int,
+    scores: Float32,
+    vectors: _Vectors,
+    queries: Queries,
+    fixed: Mapping[str, Mask],
+    rules: FilterRules,
+) -> Iterator[tuple[tuple[str, int], Mask]]:
+    """Yield ((name, number of the selectivity), filter) of each filter of a query."""
+    for kind in KINDS:
+        order = admission_order(kind, scores, vectors.similar, np.random.default_rng((rules.seed, number)))
+        for at, share in enumerate(rules.selectivity):
+            if share < 1:
+                yield (kind, at), first_of(order, share)
+            elif kind == KINDS[0]:
+                yield ("none", at), first_of(order, share)
+    yield from (((text, 0), mask) for text, mask in fixed.items())
+    permitted = None if queries.metadata is None else queries.metadata.fitting()
+    if permitted is not None:
+        mask = permitted.allow(np.full(len(scores), number), np.arange(len(scores)))
+        yield ("own", max(0, sum(mask.mean() <= share for share in rules.selectivity) - 1)), mask
+
+
+def _allowed(number: int, queries: Queries, dataset: Dataset) -> Mask:
+    """Return the documents that candidates, exclusions and the collection's self-matches leave a query, bool[N]."""
+    ids, allowed = dataset.corpus.ids, np.ones(len(dataset.corpus), np.bool_)
+    for name, lists in [] if queries.metadata is None else queries.metadata.lists():  # candidates come first
+        some = lists.take(np.array([number])).codes_in(ids)
+        if name == "candidates" and len(some):
+            allowed[:] = False
+        allowed[some[some >= 0]] = name == "candidates"
+    if dataset.self_match == "drop":
+        some = ids.codes(queries.ids.strings.take(np.array([number])))
+        allowed[some[some >= 0]] = False
+    return allowed
+
+
+def _lost(dataset: Dataset, ids: Ids, tally: _Tally, setting: Applied, rules: FilterRules) -> Float64:
+    """Return what each query with a relevant permitted document loses of the measure, float64[judged queries]."""
+    if not tally.judged:
+        return np.zeros(0)
+    kept = np.zeros(len(dataset.qrels.doc), np.bool_)
+    kept[np.concatenate(tally.judged)] = True
+    left, values = dataset.qrels.of_rows(kept), []
+    for answers in (tally.exact, tally.answers[setting]):
+        lengths = [len(docs) for docs in answers]
+        query, doc = np.repeat(tally.numbers, lengths), np.concatenate(answers).astype(np.int32)
+        order = np.concatenate([-np.arange(length, dtype=np.float64) for length in lengths])
+        run = Run.from_columns(ids, dataset.corpus.ids, query.astype(np.int32), doc, order, Named("found"))
+        values.append(score_run(left, run, rules.measure).values[0])
+    return np.asarray(values[0] - values[1])

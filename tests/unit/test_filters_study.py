@@ -1,0 +1,163 @@
+"""weir study filters: exact is exact, and what a filter costs an index is counted query by query."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weir
+from weir.cli import main
+from weir.errors import BadValue
+from weir.plugins.questions.filter_recall import admission_order, exact_first, first_of, recall_of
+
+N, QUERIES, YEARS = 400, 12, 20
+DENSE = weir.systems.SYSTEMS.get("dense")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(N, 16))
+    vectors = {f"text {n}": row for n, row in enumerate(rows)}
+    vectors |= {f"query {n}": rows[n] + 0.3 * rng.normal(size=16) for n in range(QUERIES)}
+    dataset = weir.Dataset.of(
+        {f"d{n}": {"text": f"text {n}", "year": n % YEARS} for n in range(N)},
+        {
+            f"q{n}": {"text": f"query {n}", "filter": f"year <= {n % 3}" if n else "year < 0"}
+            for n in range(QUERIES)
+        },
+        {f"q{n}": {f"d{n}": 1, "absent": 1} for n in range(QUERIES)},
+    )
+
+    def encode(texts):
+        return np.array([vectors[" ".join(text.split())] for text in texts], np.float32)
+
+    return dataset, weir.encoder(encode, name="drawn", version="1", similarity="cosine")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=40),
+    st.integers(1, 12),
+    st.data(),
+)
+def test_the_exact_answer_is_brute_force_and_equal_scores_count(pairs, k, data):
+    scores, mask = np.array([s for s, _ in pairs], np.float32), np.array([m for _, m in pairs])
+    permitted = [n for n, (_, own) in enumerate(pairs) if own]
+    exact = exact_first(scores, mask, k, np.arange(len(pairs)))
+    assert exact.tolist() == sorted(permitted, key=lambda n: (-scores[n], n))[:k]
+    if permitted:
+        some = np.array(
+            data.draw(st.lists(st.sampled_from(permitted), unique=True, max_size=len(exact))), int
+        )
+        right = sum(scores[n] >= scores[exact[-1]] for n in some.tolist())
+        assert recall_of(some, scores, exact) == right / len(exact)
+        assert recall_of(exact, scores, exact) == 1
+        alike = np.array(
+            sorted(permitted, key=lambda n: (-scores[n], -n))[:k]
+        )  # the same scores, other documents
+        assert recall_of(alike, scores, exact) == 1
+
+
+@given(st.sampled_from(["by lot", "near", "far"]), st.integers(1, 60), st.integers(0, 99))
+def test_broader_filters_permit_what_narrower_ones_do(kind, documents, seed):
+    rows = np.random.default_rng(seed).normal(size=(documents, 3)).astype(np.float32)
+    order = admission_order(kind, rows @ rows[0], lambda n: rows @ rows[n], np.random.default_rng(seed))
+    assert sorted(order.tolist()) == list(range(documents))
+    masks = [first_of(order, share) for share in (0.01, 0.3, 0.3, 1)]
+    assert [mask.sum() for mask in masks] == [
+        max(1, round(share * documents)) for share in (0.01, 0.3, 0.3, 1)
+    ]
+    assert all((narrow <= broad).all() for narrow, broad in zip(masks, masks[1:], strict=False))
+
+
+def by_group(study):
+    return {
+        (one.filter, round(one.selectivity, 3), one.applied, one.effort, one.overfetch): one
+        for one in study.searches
+    }
+
+
+def test_a_filter_after_an_exact_search_of_everything_is_exact(drawn):
+    dataset, encoder = drawn
+    rules = weir.FilterRules(k=5, overfetch=(1, N))
+    [study] = weir.filters(dataset, DENSE(encoder), rules=rules, filter=["year == 3"])
+    found = by_group(study)
+    assert {one.filter for one in study.searches} == {"none", "by lot", "near", "far", "year == 3", "own"}
+    whole = [one for one in study.searches if one.overfetch == N]
+    assert all((one.recall, one.short, one.lost) == (1, 0, 0) or np.isnan(one.lost) for one in whole)
+    assert (
+        sum(one.queries for one in whole if one.filter == "own") == QUERIES - 1
+    )  # of one nothing is permitted
+    # What is not asked for is what the filter takes away.
+    lot = found["by lot", 0.1, "after", 0, 1]
+    assert lot.recall == pytest.approx(lot.correlation)
+    assert found["none", 1.0, "after", 0, 1].recall == 1
+    given_one = found["year == 3", 0.05, "after", 0, 1]
+    searcher = DENSE(encoder).index(dataset.corpus)
+    run = searcher.search(dataset.queries, 5).to_dict()
+    fits = [sum(int(name[1:]) % YEARS == 3 for name in docs) / 5 for docs in run.values()]
+    assert (given_one.recall, given_one.short) == (
+        pytest.approx(np.mean(fits)),
+        sum(share < 1 for share in fits),
+    )
+    assert (
+        found["far", 0.5, "after", 0, 1].correlation
+        < lot.correlation + 0.4
+        < found["near", 0.5, "after", 0, 1].correlation + 0.4
+    )
+    assert found["none", 1.0, "after", 0, 1].judged == QUERIES
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_indexes_apply_filters_while_they_search(drawn):
+    pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")
+    dataset, encoder = drawn
+    rules = weir.FilterRules(k=5, selectivity=(1, 0.2), overfetch=(1, 8))
+    [flat] = weir.filters(dataset, DENSE(encoder, index="Flat"), rules=rules)
+    during = [one for one in flat.searches if one.applied == "during"]
+    assert all((one.recall, one.short, one.compared) == (1, 0, one.permitted) for one in during)
+    [lists] = weir.filters(dataset, DENSE(encoder, index="IVF8,Flat", effort=2), rules=rules)
+    found = by_group(lists)
+    assert {one.effort for one in lists.searches} == {2, 8, 32, 128}
+    every = found["by lot", 0.2, "during", 8, 1]
+    assert (every.recall, every.short, every.compared) == (1, 0, 8 + 0.2 * N)
+    assert found["by lot", 0.2, "during", 2, 1].recall < 1
+    graph = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5, efforts=(N,)))
+    found = by_group(graph[0])
+    narrow = ("far", 0.01, "during")
+    assert found[*narrow, 16, 1].recall < found[*narrow, N, 1].recall == 1
+    assert found[*narrow, 16, 1].compared < found[*narrow, N, 1].compared
+    assert "applied before it, exact search loses nothing" in str(graph)
+    assert "takes no filter while it searches" in str(
+        weir.filters(dataset, DENSE(encoder, index="PQ4x4"), rules=rules)
+    )
+    with pytest.raises(BadValue, match="apply to IVF and HNSW indexes only"):
+        weir.filters(dataset, DENSE(encoder, index="Flat"), rules=weir.FilterRules(efforts=(4,)))
+
+
+def test_what_cannot_be_studied_is_one_line(drawn, tmp_path, capsys):
+    dataset, encoder = drawn
+    with pytest.raises(BadValue, match="bm25 has no vectors that decide the exact answer"):
+        weir.filters(dataset, "bm25")
+    with pytest.raises(BadValue, match="no document of dataset fits the filter year > 50"):
+        weir.filters(dataset, DENSE(encoder), filter=["year > 50"])
+    for wrong in ({"selectivity": (0.0,)}, {"overfetch": ()}, {"target": 2.0}, {"efforts": (0,)}, {"k": 0}):
+        with pytest.raises(BadValue, match=next(iter(wrong))):
+            weir.FilterRules(**wrong)
+    assert main(["study", "filters", "-d", "scifact", "-s", "bm25", "--selectivity", "half"]) == 2
+    assert "--selectivity: found 'half'; expected numbers" in capsys.readouterr().err
+
+
+def test_other_systems_are_asked_with_the_vectors_that_are_named(drawn):
+    dataset, encoder = drawn
+    [study] = weir.filters(dataset, "bm25", exact=DENSE(encoder), rules=weir.FilterRules(selectivity=(1,)))
+    assert (
+        json.loads(json.dumps(weir.filters(dataset, "bm25", exact=DENSE(encoder)).to_dict()))["weir"]
+        == "filters"
+    )
+    assert {one.filter for one in study.searches} == {"none", "own"}
+    assert study.searches[0].recall < 1
