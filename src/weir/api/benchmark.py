@@ -204,7 +204,7 @@ def benchmark(
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
     systems: systems or their names; {name: system} names functions and objects, and says what tables call others.
     measures: by default nDCG@10, R@100 and Judged@10.
-    out: a results folder; the same call continues what was interrupted. None keeps nothing, and all
+    out: a results folder. The same call continues after an interruption. None keeps nothing, and all
         collections need judgments.
     k: documents of each query at most.
     drop_self: leave out documents that are the query itself.

@@ -144,13 +144,12 @@ def compare(
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
     collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer) and whose columns `by` may name; of a results folder where its collections lie now, by
-        name.
+        an answer) and whose columns `by` may name. For a results folder {name: path} of collections that moved.
     datasets: of a results folder, these datasets or groups alone.
     only: of a results folder, these systems alone.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
-    noise: file of how the systems' means move when they are asked again, from weir audit --save-noise; intervals and
-        tests on queries allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and tests on
+        queries allow for it.
 
     A difference is the second system minus the first: the later given minus the earlier, or each minus the
     baseline. Of three or more run files one that cannot be scored is left out, and a note says why. Raises
@@ -736,9 +735,9 @@ def gate(
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking.
         Or only baseline and candidate, results folders or files of `save_baseline`.
-    measures: by default those of a saved baseline, else nDCG@10.
-    max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop} with 0.01 for the
-        others.
+    measures: by default the measures of a saved baseline, else nDCG@10.
+    max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
+        measures.
     confidence: how certain a pass and a failure must be.
     interval: one of t, percentile, bca and studentised.
     by: groups of queries as `Scores.by` takes them. Each of them can fail the gate too.
@@ -747,10 +746,10 @@ def gate(
         and nothing is written.
     conventions: rules of scoring.
     collection: of rankings, by name or path, whose rules hold (self-matches, candidates, queries without an
-        answer) and whose columns `by` may name; of results folders where their collections lie now, by name.
+        answer) and whose columns `by` may name. For results folders {name: path} of collections that moved.
     systems: of results folders, these systems alone.
-    noise: file of how the systems' means move when they are asked again, from weir audit --save-noise; bounds and
-        p-values allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and p-values
+        allow for it.
 
     A measure passes if the one-sided lower bound of candidate minus baseline is at least minus its drop,
     fails if the mean dropped by more with that confidence, and is undecided otherwise. The result is true if

@@ -821,7 +821,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (cells without those that differ from a deeper cell in k alone, a sentence for each left out)."""
+    """Return (cells that differ from every deeper cell in more than k, a sentence for each other cell)."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
 import warnings
@@ -29,7 +30,7 @@ from weir.files.network import KeptConnection
 from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
 from weir.plugins.servers.live_index import ElasticLiveIndex
-from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
+from weir.plugins.servers.vectors import MOST_CANDIDATES, VectorSearch, encoder_given, lost, vectors_of
 from weir.registry import SESSION, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import (
@@ -164,14 +165,16 @@ class ElasticSettings:
             query = {"multi_match": match | {"tie_breaker": self.tie_breaker}}
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
-    def vector_body(self, vector: list[float], k: int) -> dict[str, Any]:
-        """Return the body of a search by a vector, through the graph or exactly."""
+    def vector_body(self, vector: list[float], k: int, among: list[int] | None = None) -> dict[str, Any]:
+        """Return the body of a search by a vector, through the graph or exactly.
+
+        among: numbers of the only documents that the graph may find; None for all.
+        """
         search = self.vector
         if search.index == "hnsw":
-            candidates = {"ef_search": max(search.ef_search, k)}
-            query: dict[str, Any] = {
-                "knn": {VECTOR: {"vector": vector, "k": k, "method_parameters": candidates}}
-            }
+            asked = {"vector": vector, "k": k, "method_parameters": {"ef_search": max(search.ef_search, k)}}
+            only = {} if among is None else {"filter": {"terms": {NUMBER: among}}}
+            query: dict[str, Any] = {"knn": {VECTOR: asked | only}}
         else:
             params = {"field": VECTOR, "query_value": vector, "space_type": SPACES[search.distance]}
             script = {"lang": "knn", "source": "knn_score", "params": params}
@@ -990,6 +993,25 @@ class ElasticSearcher:
         about = {**self.about, SESSION: "asked exactly"}
         exact = replace(self, about=about, use=ServiceUsage(""), exactly=True).search(queries, k)
         return lost(exact, replace(self, use=ServiceUsage("")).search(queries, k))
+
+    def filters(self) -> bool:
+        return self.index.is_graph
+
+    def efforts(self) -> tuple[int, int]:
+        return self.index.settings.vector.ef_search, MOST_CANDIDATES
+
+    def near_among(
+        self, query: NDArray[np.float32], k: int, effort: int, permitted: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int64], float]:
+        settings = self.index.settings
+        settings = replace(settings, vector=replace(settings.vector, ef_search=effort))
+        among = None if permitted is None else np.flatnonzero(permitted).tolist()
+        with _elastic_connected(settings) as server:
+            body = settings.vector_body(query.tolist(), k, among)
+            answer = server.call("POST", f"/{self.index.index_name}/_search", body)
+        with _documented(settings.url):
+            names = [hit["_id"] for hit in answer["hits"]["hits"]]
+        return self.index.corpus.ids.codes(names).astype(np.int64), math.nan
 
     def costs(self) -> Costs:
         services = (self.use.named(self.name),)
