@@ -38,9 +38,8 @@ class FieldNames:
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
-        """Return the names of these roles that say identifier and nothing else: the first tier, of documents also the
-        second, of catalogues.
-        """
+        """Return the names of these roles that can only mean an identifier: the first tier, for documents also the
+        second, for catalogues."""
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
         )
@@ -85,13 +84,13 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns whose usual names say identifier, of each role the best names: sku only without doc_id."""
+    """Return the columns whose usual names mean an identifier, for each role only the best: sku only without doc_id."""
     listed = list(columns)
     return [one for role in roles for one in of_role(listed, role) if fold(one) in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns with a usual name of any of these roles, without PyTerrier's `docid`."""
+    """Return the columns with a usual name of one of these roles, except PyTerrier's `docid`."""
     known = field_names().every(*roles)
     found = [column for column in columns if fold(column) in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
@@ -195,7 +194,7 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
 
 def is_label(column: str) -> bool | None:
-    """Return whether a column's name says that it holds labels; None if the name says neither."""
+    """Return whether a column's name means labels; None if the name does not tell."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -212,7 +211,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return whether a name is a first choice for a column, so that all are column names and not, say, queries."""
+    """Return whether a name is a first choice for a column, so that the first line is a header."""
     return any(
         fold(column) in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")

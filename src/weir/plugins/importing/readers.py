@@ -75,7 +75,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """Return a detector of one object with these keys."""
+    """Return a detector of files whose whole content is one object with these keys."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value
