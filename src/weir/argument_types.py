@@ -141,7 +141,7 @@ def _refuse_places(
     further: bool,
     known: Iterable[str],
 ) -> None:
-    """Raise CallError for more arguments than have a place, and for one that is given by its place and its name."""
+    """Raise CallError for too many positional arguments, and for an argument given both by position and by name."""
     name = _name_of(function)
     if twice := [one for one in in_order[: len(args)] if one in kwargs]:
         raise CallError(f"{name} is given {twice[0]} twice: by its place, and by its name")

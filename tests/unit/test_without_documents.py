@@ -10,7 +10,7 @@ import weir
 from tests.unit import search_servers as ss
 from tests.unit.remote_place import expected
 from weir.cli import main
-from weir.errors import FormatError, ServiceError
+from weir.errors import BadValue, FormatError, ServiceError
 
 TEXTS = {"a": "river", "b": "dam", "c": "old river dam"}
 
@@ -79,3 +79,8 @@ def test_where_no_answer_has_the_shape_few_are_asked_for_again(imported, tmp_pat
         with pytest.raises(ServiceError, match="no list at nowhere"):
             weir.benchmark("mine", ['http("search.toml")'], ["RR"], k=10)
         assert manners.asked.total() == 4 + len(TEXTS) - 1
+
+
+def test_an_address_in_place_of_a_system_is_told_how_a_server_is_named():
+    with pytest.raises(BadValue, match=r'a server is described in a file: http\("search.toml"\)'):
+        weir.system("http://localhost:8123/search")

@@ -27,7 +27,7 @@ _COMPLETE = ("R", "R_cap", "Success")
 def dataset_notes(
     datasets: Sequence[Dataset], measures: Sequence[str], k: int, dropped: bool | None = None
 ) -> list[Note]:
-    """Return all notes on collections beside scores on them.
+    """Return all notes on collections to print below scores.
 
     k: documents of each query at most.
     dropped: as in `collection_notes`.
@@ -105,7 +105,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return a note for each measure that is 1 for any ranking of all that may be ranked, if k allows it."""
+    """Return a note for each measure that is 1 by construction: its cut-off includes every document that may
+    be ranked."""
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
         layout = dataset.layout
@@ -141,7 +142,7 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, number, "documents" or "candidates") if the cut-off includes all of them.
+    """Yield (measure, count, "documents" or "candidates") for each measure whose cut-off includes all of them.
 
     Any complete ranking then scores the same. Yields none if a relevant document is not among them.
     """

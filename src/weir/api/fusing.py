@@ -119,10 +119,10 @@ def fuse_files(
     conventions: Conventions | str | Mapping[str, Any] = DEFAULT,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> FusedFiles:
-    """Write a ranking fused of run files, with settings chosen on judged queries if there are judgments.
+    """Fuse run files and write the ranking; with judgments, settings are chosen on the judged queries.
 
     output: the file, whose ending says the format.
-    method: such as "rrf(k=10)"; settings that it does not name are chosen.
+    method: such as "rrf(k=10)". Settings that it does not name are chosen.
     k: documents kept for each query at most, by default all.
     qrels: judgments to choose the method's open settings on, by cross-validation.
     search: how they are chosen.

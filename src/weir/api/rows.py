@@ -304,6 +304,7 @@ def _comparison_html(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     if len({(c.dataset, c.group) for c in comparisons}) > 1:
         pairs = replace(pairs, folded=f"{len(pairs.rows)} pairs, each with its verdict")
     elif tables:
+        pairs = pairs.without(0)  # the dataset, which titles name
         of_each = [standings_table(c, marked=True) for c in briefly_named(comparisons)[0]]
         tables = (*of_each[:-1], replace(of_each[-1], notes=tables[-1].notes))
     shown = tables[-1].notes if tables else ()

@@ -67,13 +67,14 @@ class FileScores:
         return ResultSet(WITHIN_GROUPS, tuple(several), (*self.label_notes, *self.notes), self.left_out)
 
     def abstentions(self, confidence: str) -> Iterator[ResultSet[Abstention]]:
-        """Yield what leaving out the least sure queries of each run gains; raises UnknownName for a confidence."""
+        """Yield for each run the gain from leaving out the least confident queries; raises UnknownName for a
+        confidence."""
         for name, scores in self.scores.items():
             run = self.rules.ranked(read_run(self.files[name]))
             yield ResultSet(ABSTENTIONS, tuple(abstention(run, scores, confidence)))
 
     def by_query(self, form: str | None) -> list[tuple[tuple[str, ...], Scores]]:
-        """Return [(cells that name a run in this form, its scores)]."""
+        """Return [(cells that name a run in this form, its scores by query)]."""
         return [
             ((self.dataset, name) if form == "csv" else (name,) * (len(part) > 1), one)
             for part in (self.scores, self.by_pair)
@@ -154,7 +155,7 @@ def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: Scori
 def values_text(
     placed: Iterable[tuple[tuple[str, ...], Scores]], form: str | None, cell: Callable[[str], str] = str
 ) -> str:
-    """Return the values of each query as csv, json or lines with tabs, after the names of their place.
+    """Return the values of each query as csv, json or tab-separated lines, after the dataset or system they belong to.
 
     cell: escapes a cell of a line.
     """

@@ -191,7 +191,7 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the queries by features with two or more values; the collection's own come last.
+    """Yield groupings of the queries by features with two or more values; columns of the collection come last.
 
     Raises BadValue without queries.
     """
@@ -322,7 +322,7 @@ MOST_SYSTEMS = 6
 
 @dataclass(frozen=True)
 class Slice:
-    """A group of queries, with the difference of two systems on it and on the rest."""
+    """A group of queries, with the difference of two systems on the group and on all other queries."""
 
     feature: str
     label: str
@@ -396,7 +396,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
 
 @check("slices", needs=["queries", "qrels", "runs"])
 def slices(subject: Subject) -> Iterator[Finding]:
-    """Kinds of queries on which the difference of two systems is not that on the rest.
+    """Kinds of queries on which the difference of two systems deviates from the difference on all other queries.
 
     Kinds: length, question word, numbers, negation, names, topic, judgments, the collection's own columns.
     """

@@ -199,7 +199,7 @@ def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
 
 
 def _folded_page(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Return the findings that are wrong or serious, and the rest of each subject folded if it is long."""
+    """Return the wrong and serious findings, and the other findings of each subject, folded if long."""
     tables = list[Table]()
     for table, audit in zip(_page(audits), audits, strict=True):
         severe = sum(f.severity in ("wrong", "serious") for f in audit.findings)

@@ -107,7 +107,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class SubsetProof:
-    """The order of systems on a subset and on the whole collection."""
+    """The order of systems on a subset and on the whole collection, with their agreement."""
 
     measure: str
     systems: tuple[str, ...]

@@ -27,7 +27,7 @@ from weir.core.tables import html_escaped
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its interval; `low` and `high` are None if it has none."""
+    """A value with its confidence interval; `low` and `high` are None without one."""
 
     value: float
     low: float | None = None
@@ -175,7 +175,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """Numbers and short names of the systems of a page, the same in all of its charts."""
+    """Colour numbers and short names of the systems of a page, the same in all of its charts."""
 
     names: tuple[str, ...]
     """In the order of the experiment."""
@@ -184,7 +184,7 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """Return the number of a system's colour and mark: 0 for bm25, others from 1, UNCOLOURED without one.
+        """Return the number of a system's colour and mark: 0 for bm25, 1 and more for others, UNCOLOURED for none.
 
         If there are more systems than colours, those with the fewest settings in their labels get one.
         """
@@ -326,6 +326,7 @@ def css(notebook: bool = False) -> str:
         where = ",".join(f"{page} .weir-figure" for page in DARK_NOTEBOOKS)
         themes = (
             f".weir-figure{{{light}background:var(--weir-paper);color:var(--weir-ink);padding:4px 8px}}"
+            ".weir-figure{break-inside:avoid}"
             f"{where}{{{dark}}}"
             f"@media print{{.weir-figure.weir-figure.weir-figure{{{light}}}}}"
         )
@@ -381,7 +382,7 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int, inter: bool = True) -> tuple[Chart, ...]:
-    """Return the parts into which a page may break a chart, one below another, with the same axis and headings."""
+    """Return the parts into which a page may break a chart, in order, each with the same axis and headings."""
     look = _look(width, True, inter)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -551,7 +552,7 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return each name cut to fit a width in pixels; names whose cuts are alike keep the part in which they differ."""
+    """Return each name cut to a width in pixels; names that would look alike keep the part in which they differ."""
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -622,7 +623,7 @@ def icon_svg(verdict: str) -> str:
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """Return an interval on its own axis for a table cell, as wide as the cell; None draws the axis and its name."""
+    """Return an interval on its own axis as SVG for a table cell; for None only the axis and its name."""
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -752,7 +753,7 @@ def _beside(chart: Intervals, width: float, look: Look) -> int:
 
 
 def _span(chart: Intervals) -> tuple[float, float]:
-    """Return the ends of an axis; with many panels, simultaneous intervals do not count."""
+    """Return the ends of an axis; for many panels simultaneous intervals are ignored."""
     chart = chart.whole or chart
     few = len(chart.panels) <= FEW_PANELS
     ends: list[float] = [
@@ -975,7 +976,7 @@ def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple
 def _point_labels(
     chart: Points, plane: _Plane, width: float, taken: list[_Box], lines: Sequence[_Box], look: Look
 ) -> tuple[list[str], list[str]]:
-    """Return the labels of points, and names too long to stand beside theirs, which have numbers instead.
+    """Return the labels of points, and the names too long to stand at their points, which get numbers.
 
     taken: boxes that labels avoid; labels and lines to them are added.
     """

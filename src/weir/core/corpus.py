@@ -187,7 +187,8 @@ class Corpus:
         return names
 
     def _columns(self, view: str) -> list[tuple[str, _Sliced]]:
-        """Return (name, column) of the fields of a view; an absent `title` counts as empty only if it stands alone."""
+        """Return (name, column) of the fields of a view; an absent `title` is an empty column only if it is the only
+        field."""
         names = self._names(view)
         if self.title is None and len(names) > 1:
             names = tuple(name for name in names if name != TITLE)

@@ -106,7 +106,7 @@ class ScoringRules:
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
-    """Return (judgments, collection) for a value given as judgments to a command or function.
+    """Return (judgments, collection) for a value given as judgments, which may be a collection.
 
     The name of a collection, or a Dataset, gives both (see `names_collection`), unless `collection` is given.
     Judgments are then a file's path, or Qrels from an archive; other values are returned as they are. Raises

@@ -41,7 +41,7 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return the scores as trec_eval 9 reads them from Anserini's run files, float64[n].
+    """Return scores as trec_eval 9 reads them from Anserini's run files, where ties are lowered, float64[n].
 
     ptr: rows of query q are ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene.
     """
@@ -189,8 +189,8 @@ def _published_place(dataset: str) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the published model that a text names: a whole name, also without its publisher, else the only one with
-    all these words, preferably no others.
+    """Return the published model with this name, also without its publisher, or exactly these words, else the only one
+    that contains all the words.
 
     datasets: published collections; models with scores on them are preferred.
 
@@ -305,7 +305,7 @@ def reported(dataset: str, split: str) -> Reported:
 def reported_by_counts(
     dataset: str, split: str, grades: Mapping[float, int], documents: int | None = None
 ) -> Reported:
-    """Return `reported`; of a name without published scores, the only collection with these counts instead.
+    """Return `reported`; for a name without published scores, the only published collection with these counts.
 
     grades: judgments of the split by grade.
     documents: None if not known, as of a folder of judgments alone.

@@ -59,7 +59,7 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A published score of another system near one's own."""
+    """A published score of another system, near one's own score."""
 
     model: str
     printed: str
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean beside the published score that its system claims to be."""
+    """A mean and the published score that its system claims to be."""
 
     folder: str
     dataset: str
@@ -161,8 +161,7 @@ def _checks(
     folder: str,
     other: str,
 ) -> list[PublishedCheck]:
-    """Return a check for each published score that a row claims to be, or a single one that says why there is
-    none.
+    """Return a check for each published score that a row claims to be, or a single check with the reason for none.
 
     other: how the collection differs from the published one, if it does.
     """
@@ -208,7 +207,7 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class Rescored:
-    """A cell to be scored by other rules, read on first use."""
+    """A cell scored again by other rules, on first use."""
 
     cell: ResultCell
 
@@ -228,7 +227,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return the note on ties that cross k, "" if there are none or they are searched."""
+        """Return the note on ties that cross rank k; "" if there are none or their documents are found."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 

@@ -219,7 +219,7 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Length of its longest ranking; `depth` if the record does not tell, as before 0.3."""
+        """Length of its longest ranking; `depth` for records before 0.3, which lack it."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     def mean(self, measure: str) -> float | None:
@@ -583,7 +583,7 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a cell's collection from its recorded place; None unless it is there with the same judgments.
+    """Return a cell's collection from its recorded path; None unless it is there with the same judgments.
 
     fetch: allow its download; otherwise nothing is written.
     """
@@ -604,8 +604,7 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """Return ((cell, collection) pairs, sentences on cells left out); collections are loaded if `by` is a
-    column.
+    """Return ((cell, collection) pairs, sentences on cells left out); collections are only loaded if `by` is a column.
 
     Leaves out cells whose collection is missing here, unless all are. Raises as `collection_places` and
     `load`.
@@ -637,7 +636,7 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a cell's collection from `places`, else as `cell_collection`."""
+    """Return a cell's collection from the given places, else as `cell_collection`."""
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -729,7 +728,7 @@ def cells_in(
 def _stages(
     folder: Path, records: dict[Path, Record | None], visited: set[Path]
 ) -> Iterator[tuple[Path, Record]]:
-    """Yield (folder, record) of the inputs of a stage, each once, then its own; without unreadable records."""
+    """Yield (folder, record) of a stage's inputs, each once, and then of the stage; unreadable records are left out."""
     visited.add(folder)
     if folder not in records:
         records[folder] = record_of(folder)
@@ -830,7 +829,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (cells without any that differs from a deeper one in k alone, a sentence for each left out)."""
+    """Return (cells that differ from every deeper cell in more than k, a sentence for each other cell)."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -927,7 +926,7 @@ def search_seconds(cells: Iterable[ResultCell]) -> float | None:
 
 
 def said_of(cell: ResultCell) -> list[Note]:
-    """Return the warnings given while a cell's rankings were made, and the note of `not_as_published`."""
+    """Return the warnings issued while a cell's rankings were made, and the note of `not_as_published`."""
     with as_weir_writes_it(cell.folder):
         warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
     other = not_as_published(cell)
@@ -935,7 +934,8 @@ def said_of(cell: ResultCell) -> list[Note]:
 
 
 def not_as_published(cell: ResultCell) -> str:
-    """Return how a cell's collection differs from the catalogue's, by recorded counts; "" if no score depends on it."""
+    """Return in words how a cell's collection differs from the catalogue's, by recorded counts; "" if no score depends
+    on it."""
     name = catalogue.original(cell.collection)
     if name not in catalogue.collection_names():
         return ""
@@ -994,7 +994,7 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on how many candidates a re-ranker left unscored; `bound` is put before the number."""
+    """Return a sentence on the number of candidates that a re-ranker left unscored, which `bound` qualifies."""
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, behind its depth"
 
 
@@ -1086,7 +1086,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return the note of `depth_notes` on each dataset whose systems answer to very different depths."""
+    """Return a note for each dataset on which some systems return much longer rankings than others (`depth_notes`)."""
     of_dataset: dict[str, dict[str, int]] = {}
     for cell in cells:
         of_dataset.setdefault(cell.dataset, {})[cell.called] = cell.longest

@@ -74,12 +74,12 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """True if nothing that was verified differs from its record."""
+        """True if nothing that was checked differs from its record."""
         return not self.problems
 
     @property
     def fully_checked(self) -> bool:
-        """True if nothing had to be left unchecked."""
+        """True if everything could be checked."""
         return not self.unchecked
 
     @property
@@ -253,7 +253,8 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
 def _check_scores(
     folder: Path, path: Path, ran: Record, scored: Record, finding: _Finding, collection: _Collections | None
 ) -> None:
-    """Add to `finding` the mismatches of a record of scores with its rankings, its values, and new scores.
+    """Add to `finding` the differences between a record of scores and its rankings, its values, and scores computed
+    anew.
 
     collection: None for damaged rankings or outdated judgments, which are not scored again.
     """

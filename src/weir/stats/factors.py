@@ -301,7 +301,7 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
 
 
 def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
-    """Return the effect of these axes: the table minus their means, averaged over the other factors.
+    """Return the effect of some axes: the table minus their means, averaged over all other factors.
 
     table: float64[levels, levels, ..., rest]; axes of the other factors keep length 1.
     """

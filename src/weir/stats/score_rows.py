@@ -64,7 +64,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems: shared ones once, others with the system's name."""
+    """Return the notes on several systems: common ones once, others with the system's name."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     conventions, rates = list[Note](), dict[str, float]()
@@ -258,7 +258,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a warning that some judgments are a model's by their origin; None if there are none."""
+    """Return a warning if some judgments are a model's by their origin, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -360,7 +360,7 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 
 
 def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note]:
-    """Return a note on uncut measures if one system's rankings are much longer than another's.
+    """Return a note on measures without cut-off if some systems return much longer rankings than others.
 
     depths: {system: length of its longest ranking}.
     """
@@ -424,7 +424,7 @@ def _tie_notes(
     """Return one note on the means that the order of ties changes in a printed digit; none if it changes no such.
 
     tied: share of the documents returned that are tied, said too; from _MANY_TIED on it is said in any case.
-    of: {measure: of which cell its row is}.
+    of: {measure: name of the cell of its row}.
     """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}

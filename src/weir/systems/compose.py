@@ -196,7 +196,7 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """A search function with the documents that it may return."""
+    """A search function, with the documents that it may return."""
 
     name: str
     corpus: Corpus
@@ -343,12 +343,13 @@ def system_text(system: object) -> str:
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return first >> reranker, which may be a function or object; raises BadValue if it cannot re-rank."""
+    """Return first >> reranker for a re-ranker, function or object; raises BadValue for an object that cannot
+    re-rank."""
     return Pipeline(first, as_reranker(reranker))
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return first >> reranker, where first may be a function or object; raises BadValue for others."""
+    """Return first >> reranker for a system, function or object as `first`; raises BadValue for other values."""
     return Pipeline(as_system(first), reranker)
 
 
@@ -432,7 +433,7 @@ def _in_message(value: object) -> str:
 @named_arguments
 @dataclass(frozen=True)
 class Filtered:
-    """Rank only documents that fit a filter, as if the others were removed before the cut at k.
+    """Rank only documents that fit a filter, as if the other documents were removed before the cut at k.
 
     Statistics such as document frequencies still count all documents. Programs and servers are asked ever deeper, to
     10,000 results at most, with a warning of queries left with fewer than k. Filters of queries apply too. Raises
@@ -480,7 +481,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries with only the documents permitted that fit a filter, bool[documents], besides their own."""
+    """Return the queries with fewer permitted documents: only documents that fit a filter, bool[documents]."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = filtered(queries, corpus).metadata or metadata

@@ -98,7 +98,7 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results that each part gives for k fused ones."""
+        """Return the number of results that each part returns for k fused results."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked

@@ -52,7 +52,7 @@ class CollectionMeans:
 
 @dataclass(frozen=True)
 class Made:
-    """A result with its time."""
+    """A result and the time it was made."""
 
     collection: str
     system: System
@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The content of a results folder, by one measure."""
+    """The contents of a results folder, by one measure."""
 
     measure: str
     measures: tuple[str, ...]

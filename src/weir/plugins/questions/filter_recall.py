@@ -31,7 +31,9 @@ KINDS: tuple[Kind, ...] = ("by lot", "near", "far")
 """Filters that are made: independent of the query, the query's own topic, and another topic."""
 Applied: TypeAlias = tuple[str, int, int]
 """When a filter is applied, effort, overfetch."""
-EFFORTS = (1, 4, 16, 64)
+UNFILTERED = "none"
+"""The name of a filter that permits all."""
+EFFORTS = (1, 2, 4, 8, 16, 32, 64)
 """Efforts that are tried, times the index's own."""
 
 
@@ -47,7 +49,7 @@ class FilterRules:
     overfetch: tuple[int, ...] = (1, 4, 16, 64)
     """Times k documents that are asked for where the filter is applied after the search."""
     efforts: tuple[int, ...] = ()
-    """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, 4, 16 and 64 times it."""
+    """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, and up to 64 times it."""
     target: float = 0.95
     """The recall that is to be reached again."""
     measure: str = "nDCG@10"
@@ -126,8 +128,8 @@ class FilteredSearch:
     """What a search with one setting finds under the filters of one group."""
 
     filter: str
-    """by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half by
-    lot; own, the filters of the queries; or a filter that was given."""
+    """none; by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half;
+    own, the filters of the queries; or a filter that was given."""
     selectivity: float
     """Mean share of the documents that are permitted."""
     permitted: float
@@ -230,7 +232,7 @@ def filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
     tables = []
     for one in studies:
         lines = [
-            ["filter", "permitted", f"of first {one.k}", "applied", f"recall@{one.k}", "short", f"{one.measure} lost",
+            ["filter", "permitted", f"of exact {one.k}", "applied", f"recall@{one.k}", "short", f"{one.measure} lost",
              "compared", f"{one.target:g} from", "compared"]
         ]  # fmt: skip
         for usual, reached in _usual(one):
@@ -262,31 +264,33 @@ def _compared(one: FilteredSearch) -> str:
 
 def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
     """Return where recall breaks, and where an exact search of the permitted documents costs no more."""
-    lines, found = [], list(_usual(one))
+    found = list(_usual(one))
+    lines = [
+        f"without a filter recall@{one.k} is {score(usual.recall)}"
+        for usual, _ in found[:1]
+        if usual.filter == UNFILTERED
+    ]
     for applied in dict.fromkeys(usual.applied for usual, _ in found):
-        of = [pair for pair in found if pair[0].applied == applied]
+        of = [pair for pair in found if pair[0].applied == applied and pair[0].filter != UNFILTERED]
         broken = [usual for usual, _ in of if usual.recall < one.target]
         if not broken:
-            lines.append(f"applied {applied} the search, no filter takes recall below {one.target:g}")
+            lines.append(f"applied {applied} the search, no filter takes it below {one.target:g}")
             continue
         first, never = (
             max(broken, key=lambda usual: usual.selectivity),
             sum(reached is None for _, reached in of),
         )
         lines.append(
-            f"applied {applied} the search, {counted(len(broken), 'filter takes', 'filters take')} recall below "
+            f"applied {applied} the search, {count(len(broken))} of {counted(len(of), 'filter')} take it below "
             f"{one.target:g}, the broadest {first.filter} at {percent(first.selectivity)}, {score(first.recall)}; "
             f"{count(never)} with every setting tried"
         )
-    narrow = {
-        (usual.filter, usual.selectivity)
-        for usual, reached in found
-        if usual.applied == "during" and (reached is None or reached.compared >= usual.permitted)
-    }
+    during = [(u, again) for u, again in found if u.applied == "during" and not math.isnan(u.compared)]
+    narrow = [usual for usual, again in during if again is None or again.compared >= usual.permitted]
     if narrow:
-        name, share = max(narrow, key=lambda each: each[1])
+        first = max(narrow, key=lambda usual: usual.selectivity)
         lines.append(
             f"applied before it, exact search loses nothing, and compares no more than {one.target:g} takes under "
-            f"{counted(len(narrow), 'filter')}, the broadest {name} at {percent(share)}"
+            f"{count(len(narrow))} of {count(len(during))}, the broadest {first.filter} at {percent(first.selectivity)}"
         )
     return tuple(lines)

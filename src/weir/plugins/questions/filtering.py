@@ -25,6 +25,7 @@ from weir.plugins.questions.filter_recall import (
     EFFORTS,
     FILTER_STUDIES,
     KINDS,
+    UNFILTERED,
     Applied,
     FilterRules,
     FilterStudy,
@@ -86,14 +87,25 @@ def filters(
 
 
 def _exact_of(system: Retriever, exact: object) -> DenseRetriever:
-    given = parse_system(exact) if isinstance(exact, str) else exact
-    dense = given or (system if isinstance(system, DenseRetriever) else getattr(system, "dense", None))
-    if not isinstance(dense, DenseRetriever):
+    given = (
+        _vectors_searched(system)
+        if exact is None
+        else parse_system(exact)
+        if isinstance(exact, str)
+        else exact
+    )
+    if not isinstance(given, DenseRetriever):
         raise BadValue(
             f"{given or system} has no vectors that decide the exact answer; expected "
             "`exact='dense(\"minilm\")'`, with the model that the system searches by"
         )
-    return replace(dense, nearest=None)
+    return replace(given, nearest=None)
+
+
+def _vectors_searched(system: Retriever) -> DenseRetriever | None:
+    """Return the exact search of the vectors that a system searches, None if it has none."""
+    dense = system if isinstance(system, DenseRetriever) else getattr(system, "dense", None)
+    return replace(dense, nearest=None) if isinstance(dense, DenseRetriever) else None
 
 
 # ----------
@@ -112,15 +124,15 @@ class _Asker:
 
 
 def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> _Asker:
-    usual = near.usual_effort()
+    usual, most = near.efforts()
     if rules.efforts and not usual:
-        raise BadValue("`efforts` apply to IVF and HNSW indexes only")
+        raise BadValue("`efforts` apply to graphs and lists only, such as HNSW and IVF")
     tried = rules.efforts or [usual * times for times in EFFORTS]
 
     def ask(number: int, depth: int, effort: int, permitted: Mask | None) -> tuple[Int64, float]:
         return near.near_among(vectors[number], depth, effort, permitted)
 
-    return _Asker(ask, tuple(dict.fromkeys((usual, *tried))), near.filters())
+    return _Asker(ask, tuple(dict.fromkeys(min(effort, most) for effort in (usual, *tried))), near.filters())
 
 
 def _any_asker(
@@ -199,11 +211,13 @@ def _studied(
         reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)
     )
     searcher: Any = shelf.index(system, corpus, context)
-    own = isinstance(system, DenseRetriever) and replace(system, nearest=None) == exact
-    near = searcher.documents.near if own else searcher
+    own = isinstance(system, DenseRetriever)
+    near = None  # searched by its own vectors
+    if _vectors_searched(system) == exact:
+        near = searcher.documents.near if own else searcher
     asker = (
         _index_asker(near, vectors.queries, rules)
-        if isinstance(near, FilteringIndex)
+        if isinstance(near, FilteringIndex) and (own or near.filters())
         else _any_asker(searcher, system, dataset, unrestricted(queries), context)
     )
     qrels, places = dataset.qrels, corpus.ids.tie_ranks
@@ -282,7 +296,7 @@ def _groups(
             if share < 1:
                 yield (kind, at), first_of(order, share)
             elif kind == KINDS[0]:
-                yield ("none", at), first_of(order, share)
+                yield (UNFILTERED, at), first_of(order, share)
     yield from (((text, 0), mask) for text, mask in fixed.items())
     permitted = None if queries.metadata is None else queries.metadata.fitting()
     if permitted is not None:

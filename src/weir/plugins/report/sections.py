@@ -131,7 +131,7 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Join names as a sentence lists them; of more than `most`, the rest as a count."""
+    """Join names with commas and "and"; beyond `most` names the rest is a count."""
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
@@ -165,7 +165,7 @@ def report_title(study: Study) -> str:
 
 
 def lede(study: Study) -> str:
-    """Return sentences on what was compared and how."""
+    """Return introductory sentences on the compared systems and the method."""
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = (
@@ -290,7 +290,7 @@ def _singly(count: int) -> str:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return the least and greatest mean of a system over the orders of tied documents; over datasets their mean."""
+    """Return (lowest, highest) mean of a system over the orders of tied documents; across datasets the mean of both."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -314,7 +314,7 @@ def _ties_clause(datasets: Sequence[str]) -> str:
 
 
 def _tied(study: Study, measure: str) -> list[Statement]:
-    """Return a statement on the pair whose order ties leave open by the widest span of a mean; [] for none.
+    """Return a statement on the pair that ties leave undecided and whose means span most; [] for none.
 
     Spans below SPAN_OF_TIES are left out.
     """
@@ -366,7 +366,7 @@ def _open_pair_clause(label: str, baseline: str, datasets: Sequence[str], audits
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return statements on what the data do not support."""
+    """Return statements on conclusions that the data do not support."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -401,6 +401,8 @@ def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
             size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
         more = and_([study.short_name(system) for system, _ in level[1:4]])
         text = f"On {whole.dataset} it leads {study.short_name(second)} by {size}, which is not separable"
+        if not pair.difference:
+            text = f"On {whole.dataset} {study.short_name(second)} has the same mean"
         yield Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}.")
     elif not study.pairwise and len(whole.standings) > 2:
         yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
@@ -476,7 +478,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: its conclusions in short, and their limits."""
+    """Return the report's first section: conclusions and limits in short."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -752,7 +754,7 @@ def cost(study: Study) -> Section | None:
 
 
 def machine(hardware: str) -> str:
-    """Return the first two parts of a hardware description, processor and cores."""
+    """Return processor and cores, the first two parts of a hardware description."""
     return ", ".join(hardware.split(", ")[:2])
 
 
@@ -871,7 +873,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
 def _bounds_drawn(
     study: Study, found: Sequence[str], turning: Mapping[str, tuple[int, list[tuple[str, str]]]]
 ) -> tuple[list[str], list[str]]:
-    """Return the collections and systems that are drawn: of many systems, those whose order could turn first."""
+    """Return the collections and systems to draw; with many systems, first those whose order could change."""
     many = len(study.systems) > MANY_SYSTEMS
     names = sorted(found, key=lambda d: -turning[d][0] if d in turning else 0) if many else list(found)
     names = [
@@ -903,7 +905,8 @@ def _bounds_notes(
 
 
 def turning_pairs(audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs that queries tell apart and unjudged documents could turn."""
+    """Return {dataset: (number, examples)} of the pairs whose difference the queries can detect and unjudged documents
+    could reverse."""
     pairs: dict[str, tuple[int, list[tuple[str, str]]]] = {}
     for one in audits:
         for finding in one.findings:
@@ -967,7 +970,7 @@ def said_of(finding: Finding) -> str:
 
 
 def said(finding: Finding) -> str:
-    """Return a finding in short, with its collection and system."""
+    """Return a finding as a short phrase with its collection and system."""
     return f"{said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
 
 
@@ -1246,8 +1249,9 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _widest_bounds(audits: Sequence[Audit]) -> str:
-    bounds = [(said_of(finding), dict(finding.numbers)) for one in audits for finding in one.findings
-              if finding.check == "score bounds" and finding.system]  # fmt: skip
+    findings = [finding for one in audits for finding in one.findings]
+    bounds = [(f"{one.system} on {one.subject}", dict(one.numbers)) for one in findings
+              if one.check == "score bounds" and one.system]  # fmt: skip
     if not bounds:
         return ""
     of, widest = max(bounds, key=lambda one: one[1]["high"] - one[1]["low"])
@@ -1448,7 +1452,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return the sentence on whether p-values depend on the seed, with a blank before it; "" without a test."""
+    """Return a sentence, after a blank, on whether p-values depend on the seed; "" without a test."""
     if not comparisons:
         return ""
     method = comparisons[0].method

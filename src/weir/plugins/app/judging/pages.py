@@ -44,7 +44,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class ShownPool:
-    """The facts on a pool that each of its pages shows."""
+    """The facts about a pool that all its pages show."""
 
     name: str
     """Its name in URLs."""
@@ -248,7 +248,8 @@ def decide_page(visit: Visit) -> JudgePage:
 
 
 def query_page(visit: Visit) -> QueryPage:
-    """Return a query's pairs that a judge has or may take; raises UnknownName for another query, as `judge_page`."""
+    """Return the pairs of a query that a judge has graded or may grade; raises UnknownName for another query, as
+    `judge_page`."""
     room, judge, name = room_of(visit), _judge_of(visit), visit.names["query"]
     if name not in room.tasks.of_query:
         raise UnknownName("query of this pool", name, room.tasks.of_query)
@@ -397,7 +398,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
-    """Return a field as a number from 1; raises BadValue for another text."""
+    """Return a field as a whole number from 1; raises BadValue for other text."""
     text = given.get(name, str(otherwise)).strip()
     if not (text.isdecimal() and int(text)):
         raise BadValue(f"'{text}' is no number from 1 ({name})")
@@ -498,7 +499,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the open pools, or go on to the only one."""
+    """Return the list of open pools, or redirect to the only one."""
     found = list(rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -647,7 +648,7 @@ def _date(text: str, otherwise: float) -> float:
 
 
 def take_back(visit: Visit) -> BackPage:
-    """Take back the labels of a filter, if it still finds as many as were shown.
+    """Take back the labels of a filter, unless their number has changed since the page showed it.
 
     Raises BadValue if it finds another number, and without a filter; StoreError if the disk refuses.
     """
@@ -700,7 +701,7 @@ def _without_json(name: str) -> str:
 
 
 def new_room(visit: Visit) -> Redirect:
-    """Make a pool from a page: the systems, and all queries of a list or the chosen ones.
+    """Make a pool from a page: its systems, and all or the chosen queries of its list.
 
     Raises as `Rooms.made`, and UnknownName for an unknown list.
     """
