@@ -19,7 +19,9 @@ from weir.api.given import (
     run_from_given,
     run_paths,
     two_folders,
+    two_given,
     two_rankings,
+    unnamed,
 )
 from weir.api.result_set import ResultSet
 from weir.api.rows import COMPARISONS, labels_of
@@ -142,13 +144,12 @@ def compare(
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
     collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer) and whose columns `by` may name; of a results folder where its collections lie now, by
-        name.
+        an answer) and whose columns `by` may name. For a results folder {name: path} of collections that moved.
     datasets: of a results folder, these datasets or groups alone.
     only: of a results folder, these systems alone.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
-    noise: file of how the systems' means move when they are asked again, from weir audit --save-noise; intervals and
-        tests on queries allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and tests on
+        queries allow for it.
 
     A difference is the second system minus the first: the later given minus the earlier, or each minus the
     baseline. Of three or more run files one that cannot be scored is left out, and a note says why. Raises
@@ -165,14 +166,14 @@ def compare(
     chosen = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     names = None if factors is None else factor_names(factors)
     wanted = _Wanted(chosen, baseline, how, by, names, tuple(labels))
-    if not systems and isinstance(qrels, (str, os.PathLike)) and path_of(qrels).suffix == ".csv":
-        qrels = read_values(path_of(qrels))
     if isinstance(qrels, Benchmark):
         if systems or by is not None or datasets or only or labels:
             raise BadValue(
                 'a benchmark is compared alone; out="results/" keeps it as a folder, which takes all options'
             )
         return qrels.compare(baseline, chosen, how) if names is None else qrels.factors(names, chosen, how)
+    if not systems and isinstance(qrels, (str, os.PathLike)) and path_of(qrels).suffix == ".csv":
+        qrels = read_values(path_of(qrels))
     if is_results_folder(qrels) and len(systems) == 1 and is_results_folder(systems[0]):
         raise BadValue(two_folders(qrels, systems[0]))
     if not systems and isinstance(qrels, (str, os.PathLike)):
@@ -330,7 +331,7 @@ def _compare_scores(
 def power(
     qrels: object,
     first: object,
-    second: object,
+    second: object = None,
     measures: Measures = (),
     *,
     effects: Sequence[float] = (0.01, 0.02, 0.05),
@@ -343,7 +344,7 @@ def power(
     """Return the smallest difference that the queries can show, and how many queries smaller ones need.
 
     qrels: judgments as `evaluate` takes them.
-    first, second: rankings as `evaluate` takes them, or Scores.
+    first, second: rankings as `evaluate` takes them, or Scores; or {name: ranking} of both.
     measures: by default nDCG@10 and R@100; of Scores those with a direction.
     effects: differences to plan for.
     alpha: level of the two-sided test.
@@ -358,7 +359,7 @@ def power(
     """
     name = _judgments_name(qrels)
     qrels, collection = judged_by(qrels, collection)
-    first, second = two_rankings(first, second, collection)
+    first, second = two_rankings(*two_given("power", first, second), collection)
     asked = measures_of(measures or judged_by_default(DEFAULT_MEASURES))
     rules = ScoringRules.of(collection, conventions_of(conventions))
     if paths := _all_paths((qrels, first, second)):
@@ -387,7 +388,8 @@ def diff(
     """Return the queries that the second run wins and loses against the first: diff(qrels, first, second), or two cells
     of results folders.
 
-    first, second, third: judgments and two rankings as `evaluate` takes them, or two cells.
+    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two
+        cells.
     measure: by default nDCG@10; of folders the first that both have.
     top: how many of the largest gains and of the largest losses are shown.
     collection: the collection, by name or path: its texts are shown, and its rules hold for rankings.
@@ -396,6 +398,8 @@ def diff(
     A difference is the second run minus the first. Raises BadValue for a run that answers no judged query.
     """
     name = None if measure is None else str(measure)
+    if third is None and isinstance(second, Mapping):
+        second, third = two_given("diff", second, None)
     if third is None:
         one, other = _folder(first), _folder(second)
         if conventions_of(conventions) != DEFAULT:
@@ -413,7 +417,7 @@ def diff(
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
-    names = distinct_names([run.name for run in runs], ["first", "second"])
+    names = distinct_names([run.name for run in runs], unnamed(2))
     moves = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
     return ResultSet(DIFFERENCES, (moves,))
 
@@ -429,8 +433,8 @@ def why(
     """Return why two numbers differ: why(qrels, first, second), why(cell, other_cell), or a cell and a
     published number.
 
-    results: judgments and two rankings as `evaluate` takes them, or two folders such as
-        results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two folders such
+        as results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
         its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system claims to be.
@@ -445,6 +449,8 @@ def why(
     if qrels is not None:
         judged, collection = judged_by(qrels, collection)
     judgments = Judgments(None if qrels is None else judged, collection)
+    if len(results) == 2 and isinstance(results[1], Mapping):
+        results = (results[0], *two_given("why", results[1], None))
     match results:
         case (one,):
             explanation = explain_published(_folder(one), published, name, judgments)
@@ -462,7 +468,7 @@ def why(
             one, other = two_rankings(one, other, collection)
             refuse_mismatched(judged, one)
             runs = run_from(one), run_from(other)
-            long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
+            long = [str(run) for run in _all_paths([one, other])] or unnamed(2)
             names = distinct_names([run.name for run in runs], long)
             by_name = dict(zip(names, runs, strict=True))
             explanation = explain_rankings(qrels_from(judged), by_name, name, ScoringRules.of(collection))
@@ -581,7 +587,7 @@ def _scores_of_two(
         return _evaluated(judgments_from(qrels, measures_of(wanted)), run, wanted, rules)
 
     names = [one.name for one in pair if isinstance(one, Run) and one.name != Named().name]
-    names = names if len(set(names)) == len(pair) else ["first", "second"]
+    names = names if len(set(names)) == len(pair) else unnamed(2)
     return {name: scores_of_side(side) for name, side in zip(names, pair, strict=True)}
 
 
@@ -612,7 +618,7 @@ def _named_scores(value: object) -> dict[str, Scores]:
     if isinstance(value, Mapping) and value and all(isinstance(one, Scores) for one in value.values()):
         return dict(value)
     if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
-        return {f"system {n}": one for n, one in enumerate(value, 1)}
+        return dict(zip(unnamed(len(value)), value, strict=True))
     if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
         raise BadValue(
             "found dicts without judgments; known values are compared as "
@@ -646,7 +652,7 @@ def _scores_by_name(
     if isinstance(systems, Mapping):
         names = list(systems)
     else:
-        names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
+        names = distinct_names([one.name for one in runs], unnamed(len(runs)))
     judgments = judgments_from(qrels, measures)
     return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}
 
@@ -729,9 +735,9 @@ def gate(
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking.
         Or only baseline and candidate, results folders or files of `save_baseline`.
-    measures: by default those of a saved baseline, else nDCG@10.
-    max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop} with 0.01 for the
-        others.
+    measures: by default the measures of a saved baseline, else nDCG@10.
+    max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
+        measures.
     confidence: how certain a pass and a failure must be.
     interval: one of t, percentile, bca and studentised.
     by: groups of queries as `Scores.by` takes them. Each of them can fail the gate too.
@@ -740,10 +746,10 @@ def gate(
         and nothing is written.
     conventions: rules of scoring.
     collection: of rankings, by name or path, whose rules hold (self-matches, candidates, queries without an
-        answer) and whose columns `by` may name; of results folders where their collections lie now, by name.
+        answer) and whose columns `by` may name. For results folders {name: path} of collections that moved.
     systems: of results folders, these systems alone.
-    noise: file of how the systems' means move when they are asked again, from weir audit --save-noise; bounds and
-        p-values allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and p-values
+        allow for it.
 
     A measure passes if the one-sided lower bound of candidate minus baseline is at least minus its drop,
     fails if the mean dropped by more with that confidence, and is undecided otherwise. The result is true if

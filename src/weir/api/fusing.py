@@ -122,7 +122,7 @@ def fuse_files(
     """Fuse run files and write the ranking; with judgments, settings are chosen on the judged queries.
 
     output: the file, whose ending says the format.
-    method: such as "rrf(k=10)"; settings that it does not name are chosen.
+    method: such as "rrf(k=10)". Settings that it does not name are chosen.
     k: documents kept for each query at most, by default all.
     qrels: judgments to choose the method's open settings on, by cross-validation.
     search: how they are chosen.

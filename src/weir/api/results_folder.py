@@ -171,7 +171,7 @@ def shown_rows(
 ) -> ShownRows:
     """Return (the cells with current scores, their means, notes on both); raises BadValue if all cells are outdated.
 
-    measures: these alone, in this order; by default all.
+    measures: these alone, in this order. Default: all.
     more: the last notes.
     titles: names to show for systems.
     """
@@ -269,7 +269,7 @@ def verify(
     and is sound.
 
     progress: receives (folder, number checked, number in all).
-    fetch: download the collections that records name; by default nothing is asked of the network and nothing
+    fetch: download the collections that records name. By default nothing is asked of the network and nothing
         is written.
     collection: where a collection lies now, by name, if it is not where the records say.
 

@@ -80,7 +80,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments without those of unanswerable queries, which count in no mean."""
+    """Return the judgments without unanswerable queries, which count in no mean."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged

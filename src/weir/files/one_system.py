@@ -39,7 +39,7 @@ def refuse_several_systems(
     (RankingWarning).
 
     rows: returns the rows from the first on, each time it is called.
-    remedy: what to do.
+    remedy: the next step, for the message.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

@@ -424,7 +424,7 @@ def _tie_notes(
     """Return one note on the means that the order of ties changes in a printed digit; none if it changes no such.
 
     tied: share of the documents returned that are tied, said too; from _MANY_TIED on it is said in any case.
-    of: {measure: of which cell its row is}.
+    of: {measure: name of the cell of its row}.
     """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}

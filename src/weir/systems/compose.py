@@ -481,7 +481,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries with their permitted documents restricted to those that fit a filter, bool[documents]."""
+    """Return the queries with fewer permitted documents: only documents that fit a filter, bool[documents]."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = filtered(queries, corpus).metadata or metadata

@@ -235,7 +235,7 @@ class Composite(Protocol):
     """A system made of other systems; its `index` takes their indexes from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
-        """Return the systems of which it is composed; () if none needs an index."""
+        """Return the systems that it contains; () if none needs an index."""
         ...
 
 

@@ -95,7 +95,7 @@ class LiveIndex(Protocol):
         """Return the terms into which an analyzer splits a query's text."""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield changes of a search that `weir why` tries, to find those that move the score."""
+        """Yield the changes of a search whose effect on the score `weir why` tries."""
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
         """Return the body of a search with these entries changed."""

@@ -254,8 +254,7 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return a pool fused by fitted settings: judged queries by those of their fold, other queries by those chosen on
-    all."""
+    """Return a fused pool: judged queries by their fold's settings, other queries by the settings chosen on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]

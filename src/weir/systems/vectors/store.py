@@ -476,7 +476,7 @@ def encoded_rows(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> StoredRows:
-    """Return the rows of texts in order, after encoding and storing those that are missing.
+    """Return the rows of texts in order, after encoding and storing missing texts.
 
     progress: called with (texts that have rows, all texts).
 

@@ -211,8 +211,8 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, or append those that an existing pool lacks; documents of a query come in drawn
-    order.
+    """Write chosen pairs as a pool, or append them to an existing one without repetition; documents of a query come in
+    drawn order.
 
     origin: further entries of the pool's description, such as `targets` and `collections` of the results.
 
