@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "weir"
 RING = "plugins"
 GENERATED = ("calibration", "certificates", "claims", "conformance", "rerankings")
-"""Pages below docs/ that scripts write whole; of others they write the parts between marks and the outputs of examples."""
+"""Pages below docs/ that scripts write whole; of others they write the parts between marks and outputs of examples."""
 Walk = tuple[list[str], Counter[str], int]
 
 
