@@ -234,8 +234,8 @@ def test_the_menu_and_the_end_name_every_section_by_words(made, page):
     links = [of["href"] for tag, of in page.tags if tag == "a" and of.get("href", "").startswith("#")]
     assert set(USUAL) >= {one.name for one in made.sections} - {"short"}
     assert {name for name in USUAL if f"#{name}" in links} >= {"bounds", "audit", "reviewer"}
-    [end] = [text for text in page.texts if text.startswith("Left out, for want of data: ")]
-    assert "losses (systems of several stages whose rankings are kept)" in end
+    [end] = [text for text in page.texts if text.startswith("Left out: ")]
+    assert "losses (needs systems of several stages whose rankings are kept)" in end
     titles = [html.unescape(text) for text in page.texts]
     assert "Score bounds" in titles
     assert "Funnel" not in titles

@@ -19,7 +19,9 @@ from weir.api.given import (
     run_from_given,
     run_paths,
     two_folders,
+    two_given,
     two_rankings,
+    unnamed,
 )
 from weir.api.result_set import ResultSet
 from weir.api.rows import COMPARISONS, labels_of
@@ -69,7 +71,7 @@ from weir.experiment.why import WHYS, Judgments, explain_cells, explain_publishe
 from weir.files.atomic import write_text
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.files.paths import path_of
-from weir.files.runs import RESULT_RUNS, run_name
+from weir.files.runs import RESULT_RUNS, judgments_name, run_name
 from weir.files.score_files import is_baseline, read_baseline, read_values, write_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
@@ -164,14 +166,14 @@ def compare(
     chosen = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     names = None if factors is None else factor_names(factors)
     wanted = _Wanted(chosen, baseline, how, by, names, tuple(labels))
-    if not systems and isinstance(qrels, (str, os.PathLike)) and path_of(qrels).suffix == ".csv":
-        qrels = read_values(path_of(qrels))
     if isinstance(qrels, Benchmark):
         if systems or by is not None or datasets or only or labels:
             raise BadValue(
                 'a benchmark is compared alone; out="results/" keeps it as a folder, which takes all options'
             )
         return qrels.compare(baseline, chosen, how) if names is None else qrels.factors(names, chosen, how)
+    if not systems and isinstance(qrels, (str, os.PathLike)) and path_of(qrels).suffix == ".csv":
+        qrels = read_values(path_of(qrels))
     if is_results_folder(qrels) and len(systems) == 1 and is_results_folder(systems[0]):
         raise BadValue(two_folders(qrels, systems[0]))
     if not systems and isinstance(qrels, (str, os.PathLike)):
@@ -190,7 +192,7 @@ def compare(
 
 def _judgments_name(judged: object) -> str:
     if isinstance(judged, (str, os.PathLike)):
-        return Path(judged).name
+        return judgments_name(judged)
     if isinstance(judged, Mapping):
         judged = next((one for one in judged.values() if isinstance(one, Scores)), None)
     if isinstance(judged, Scores):
@@ -329,7 +331,7 @@ def _compare_scores(
 def power(
     qrels: object,
     first: object,
-    second: object,
+    second: object = None,
     measures: Measures = (),
     *,
     effects: Sequence[float] = (0.01, 0.02, 0.05),
@@ -342,7 +344,7 @@ def power(
     """Return the smallest difference that the queries can show, and how many queries smaller ones need.
 
     qrels: judgments as `evaluate` takes them.
-    first, second: rankings as `evaluate` takes them, or Scores.
+    first, second: rankings as `evaluate` takes them, or Scores; or {name: ranking} of both.
     measures: by default nDCG@10 and R@100; of Scores those with a direction.
     effects: differences to plan for.
     alpha: level of the two-sided test.
@@ -357,7 +359,7 @@ def power(
     """
     name = _judgments_name(qrels)
     qrels, collection = judged_by(qrels, collection)
-    first, second = two_rankings(first, second, collection)
+    first, second = two_rankings(*two_given("power", first, second), collection)
     asked = measures_of(measures or judged_by_default(DEFAULT_MEASURES))
     rules = ScoringRules.of(collection, conventions_of(conventions))
     if paths := _all_paths((qrels, first, second)):
@@ -386,7 +388,8 @@ def diff(
     """Return the queries that the second run wins and loses against the first: diff(qrels, first, second), or two cells
     of results folders.
 
-    first, second, third: judgments and two rankings as `evaluate` takes them, or two cells.
+    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two
+        cells.
     measure: by default nDCG@10; of folders the first that both have.
     top: how many of the largest gains and of the largest losses are shown.
     collection: the collection, by name or path: its texts are shown, and its rules hold for rankings.
@@ -395,6 +398,8 @@ def diff(
     A difference is the second run minus the first. Raises BadValue for a run that answers no judged query.
     """
     name = None if measure is None else str(measure)
+    if third is None and isinstance(second, Mapping):
+        second, third = two_given("diff", second, None)
     if third is None:
         one, other = _folder(first), _folder(second)
         if conventions_of(conventions) != DEFAULT:
@@ -412,7 +417,7 @@ def diff(
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
-    names = distinct_names([run.name for run in runs], ["first", "second"])
+    names = distinct_names([run.name for run in runs], unnamed(2))
     moves = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
     return ResultSet(DIFFERENCES, (moves,))
 
@@ -428,8 +433,8 @@ def why(
     """Return why two numbers differ: why(qrels, first, second), why(cell, other_cell), or a cell and a
     published number.
 
-    results: judgments and two rankings as `evaluate` takes them, or two folders such as
-        results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two folders such
+        as results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
         its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system claims to be.
@@ -444,6 +449,8 @@ def why(
     if qrels is not None:
         judged, collection = judged_by(qrels, collection)
     judgments = Judgments(None if qrels is None else judged, collection)
+    if len(results) == 2 and isinstance(results[1], Mapping):
+        results = (results[0], *two_given("why", results[1], None))
     match results:
         case (one,):
             explanation = explain_published(_folder(one), published, name, judgments)
@@ -461,7 +468,7 @@ def why(
             one, other = two_rankings(one, other, collection)
             refuse_mismatched(judged, one)
             runs = run_from(one), run_from(other)
-            long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
+            long = [str(run) for run in _all_paths([one, other])] or unnamed(2)
             names = distinct_names([run.name for run in runs], long)
             by_name = dict(zip(names, runs, strict=True))
             explanation = explain_rankings(qrels_from(judged), by_name, name, ScoringRules.of(collection))
@@ -580,7 +587,7 @@ def _scores_of_two(
         return _evaluated(judgments_from(qrels, measures_of(wanted)), run, wanted, rules)
 
     names = [one.name for one in pair if isinstance(one, Run) and one.name != Named().name]
-    names = names if len(set(names)) == len(pair) else ["first", "second"]
+    names = names if len(set(names)) == len(pair) else unnamed(2)
     return {name: scores_of_side(side) for name, side in zip(names, pair, strict=True)}
 
 
@@ -611,7 +618,7 @@ def _named_scores(value: object) -> dict[str, Scores]:
     if isinstance(value, Mapping) and value and all(isinstance(one, Scores) for one in value.values()):
         return dict(value)
     if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
-        return {f"system {n}": one for n, one in enumerate(value, 1)}
+        return dict(zip(unnamed(len(value)), value, strict=True))
     if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
         raise BadValue(
             "found dicts without judgments; known values are compared as "
@@ -645,7 +652,7 @@ def _scores_by_name(
     if isinstance(systems, Mapping):
         names = list(systems)
     else:
-        names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
+        names = distinct_names([one.name for one in runs], unnamed(len(runs)))
     judgments = judgments_from(qrels, measures)
     return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}
 

@@ -407,11 +407,18 @@ def holes(subject: Subject) -> Iterator[Finding]:
         low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
         gap = shares[high] - shares[low]
         if gap >= UNEQUAL:
+            mean = {name: float(MEASURE.per_query(subject.joins[name]).mean()) for name in (low, high)}
+            pair = {name: subject.runs[name] for name in mean}
+            settled = mean[low] != mean[high] and not turning_pairs(pair, subject.need_qrels())
+            better = max(mean, key=mean.__getitem__)
+            order = f"; whatever the unjudged ones are, {better} has the higher {MEASURE}" if settled else ""
             yield Finding(
-                "serious",
+                "caution" if settled else "serious",
                 f"the systems are not judged alike: {rounding.percent(shares[high])} of the first "
-                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}",
-                f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
+                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}{order}",
+                "judge both to the same depth before you say how far they are apart"
+                if settled
+                else f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
                 (("difference of judged shares", gap), *shares.items()),
             )
 

@@ -326,6 +326,7 @@ def css(notebook: bool = False) -> str:
         where = ",".join(f"{page} .weir-figure" for page in DARK_NOTEBOOKS)
         themes = (
             f".weir-figure{{{light}background:var(--weir-paper);color:var(--weir-ink);padding:4px 8px}}"
+            ".weir-figure{break-inside:avoid}"
             f"{where}{{{dark}}}"
             f"@media print{{.weir-figure.weir-figure.weir-figure{{{light}}}}}"
         )

@@ -21,7 +21,7 @@ _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
 _STYLE = """\
 <style>
 .weir-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0 4px}
-.weir-table caption{text-align:left;font-weight:650;padding:4px 0}
+.weir-table caption{text-align:left;font-weight:650;padding:4px 0;white-space:nowrap}
 table.weir-table.weir-table :is(th,td){padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
 background:none;text-align:left;font-weight:400;vertical-align:top}
 table.weir-table.weir-table thead th[colspan="2"]{text-align:center}
@@ -35,9 +35,12 @@ table.weir-table.weir-table .weir-best{font-weight:700}
 .weir-table .weir-worse{color:WORSE}
 .weir-note.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
 @media print{
-table.weir-table.weir-table{font-size:62%}
-table.weir-table.weir-table :is(th,td){padding:2px 6px 2px 0}
-table.weir-table.weir-table .weir-number{white-space:normal}
+table.weir-table.weir-table{font-size:85%}
+table.weir-table.weir-table :is(th,td){padding:2px 8px 2px 0}
+table.weir-wide.weir-wide.weir-wide{font-size:62%}
+table.weir-wide.weir-wide.weir-wide :is(th,td){padding-right:6px}
+table.weir-wide.weir-wide .weir-number{white-space:normal}
+.weir-table caption{white-space:normal}
 }
 </style>""".replace("BETTER", ANY_PAGE["better"]).replace("WORSE", ANY_PAGE["worse"])
 _SPAN = ' colspan="2"'
@@ -203,8 +206,21 @@ class Table:
     def __repr__(self) -> str:
         return self.text()
 
+    def without(self, key: int) -> Table:
+        """Return the table without one of its key columns."""
+        rows = tuple((*row[:key], *row[key + 1 :]) for row in self.rows)
+        return replace(
+            self, header=(*self.header[:key], *self.header[key + 1 :]), rows=rows, keys=self.keys - 1
+        )
+
     def _repr_html_(self) -> str:
         return self.html()
+
+    def _characters(self) -> int:
+        columns = zip(
+            self.header, *([cell.text + cell.more for cell in row] for row in self.rows), strict=True
+        )
+        return sum(2 + max(map(len, column)) for column in columns)
 
     def html(self) -> str:
         """Return an HTML table with its style, for a notebook or a page; text colour is inherited."""
@@ -235,12 +251,15 @@ class Table:
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title and not self.commands else ""
-        table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
+        kind = "weir-table weir-wide" if self._characters() > _ON_PAPER else "weir-table"
+        table = f'<table class="{kind}">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
         whole = "\n".join([*above, *body, _notes_html(map(_in_bold, self.notes))])
         return folded_html(self.folded, whole) if self.folded else whole
 
 
+_ON_PAPER = 90
+"""Characters of a row that a sheet holds; letters of longer ones are smaller in print."""
 _NOTES_SHOWN = 3  # below a result in a notebook; more are folded
 FIRST, _EXCERPT = 10, 80
 """Rows, and characters of a text in them, that the beginning of a value shows."""

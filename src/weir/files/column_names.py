@@ -156,13 +156,8 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
             )
         if matches:
             return list(columns).index(matches[0])
-    usual, others = (
-        field_names().every(*_ROLES[what]),
-        field_names().every("query_id", "query", "doc", "grade", "score"),
-    )
-    near = [
-        column for column in columns if fold(column) not in others and nearest_names(fold(column), usual, 1)
-    ]
+    usual, known = field_names().every(*_ROLES[what]), field_names().every()
+    near = [one for one in columns if fold(one) not in known and nearest_names(fold(one), usual, 1)]
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     if what == "score" and (distances := of_role(columns, "distance")):
         hint = f"; of '{distances[0]}' less is better: weir data import FILE -o DIR makes scores of distances"
@@ -172,6 +167,9 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
         role = {"score": "retrieved", "grade": "relevant"}[what]
         doc = columns[_chosen(columns, "document", path)]
         hint = f"; documents alone are read by: weir data import FILE -o DIR --columns {role}={doc}"
+    elif not hint and path is not None:
+        role = {"document": "doc"}.get(what, what)
+        hint = f"; names of your own are read by: weir data import FILE -o DIR --columns {role}=NAME,..."
     name = dict(
         zip(("query", "document", "score", "grade"), (*WRITTEN["run"], WRITTEN["qrels"][2]), strict=True)
     )

@@ -114,12 +114,10 @@ def page(
             else _section_html(study, by_name[name], answered)
         )
         body.append(html)
-    absent = [f"{named.lower()} ({needed})" for name, (named, needed) in USUAL.items() if name not in titles]
-    left_out = (
-        f'<p class="weir-soft weir-end">Left out, for want of data: {"; ".join(absent)}.</p>'
-        if absent
-        else ""
-    )
+    absent = [
+        f"{named.lower()} (needs {needed})" for name, (named, needed) in USUAL.items() if name not in titles
+    ]
+    left_out = f'<p class="weir-soft weir-end">Left out: {"; ".join(absent)}.</p>' if absent else ""
     called = {name: USUAL[name][0] if name in USUAL else name.capitalize() for name in titles}
     links = "".join(f'<a href="#{name}">{html_escaped(called[name])}</a>' for name in titles)
     style = style_sheet()

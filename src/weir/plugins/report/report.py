@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from weir.api.benchmark import Benchmark
 from weir.api.charts import notebook_chart, write_figure
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS
@@ -203,6 +204,7 @@ def report(
 ) -> Report:
     """Return the report of a results folder, as `weir report` writes it.
 
+    folder: a results folder, or a benchmark that has one, whose names are shown.
     baseline: compare with this system, by default bm25, else the first.
     measures: these measures alone, by default all.
     datasets: these datasets alone, by default all; a group means its members.
@@ -213,6 +215,8 @@ def report(
 
     Raises FormatError for a folder without results, UnknownName for an absent name.
     """
+    if isinstance(folder, Benchmark) and not labels:
+        labels = [f"{title}={system}" for system, title in folder.titles.items()]
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
     audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)

@@ -401,6 +401,8 @@ def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
             size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
         more = and_([study.short_name(system) for system, _ in level[1:4]])
         text = f"On {whole.dataset} it leads {study.short_name(second)} by {size}, which is not separable"
+        if not pair.difference:
+            text = f"On {whole.dataset} {study.short_name(second)} has the same mean"
         yield Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}.")
     elif not study.pairwise and len(whole.standings) > 2:
         yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
@@ -1247,8 +1249,9 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _widest_bounds(audits: Sequence[Audit]) -> str:
-    bounds = [(said_of(finding), dict(finding.numbers)) for one in audits for finding in one.findings
-              if finding.check == "score bounds" and finding.system]  # fmt: skip
+    findings = [finding for one in audits for finding in one.findings]
+    bounds = [(f"{one.system} on {one.subject}", dict(one.numbers)) for one in findings
+              if one.check == "score bounds" and one.system]  # fmt: skip
     if not bounds:
         return ""
     of, widest = max(bounds, key=lambda one: one[1]["high"] - one[1]["low"])
