@@ -82,7 +82,7 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which ever broader filters of a kind permit them, int64[N].
+    """Return all documents in the order in which broader and broader filters of a kind permit them, int64[N].
 
     similar: returns the scores of all documents with one of them, float32[N].
     """
