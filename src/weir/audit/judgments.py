@@ -65,7 +65,7 @@ def dangling(subject: Subject) -> Iterator[Finding]:
             "caution",
             f"{part_of(len(missing_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
             f"and {one_or_more(len(missing_query), 'is', 'are')} never asked",
-            "they are left out of the grid; take queries and judgments of one version",
+            "they score 0 (missing=answered-only leaves them out): take queries and judgments of one version",
             (("queries", float(len(missing_query))),),
             tuple(qrels.queries.take(missing_query[:5]).tolist()),
         )
