@@ -252,6 +252,29 @@ def test_few_judgments_are_said_first(tmp_path):
     assert limits[0].startswith("That good is the best. ")
 
 
+def test_runs_of_ones_own_are_audited_and_a_verdict_that_judgments_could_turn_is_called_open(
+    tmp_path, monkeypatch
+):
+    """Stored runs have titles, under which the audit knows them; few queries detect less than a verdict tells apart."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"q{n}" for n in range(40)]
+    Path("judged.csv").write_text("".join(["query,doc_id,grade\n", *(f"{name},d,1\n" for name in names)]))
+    for run, moved in (("before", 6), ("after", 0)):
+        lines = (f"{n},x,2\n{n},d,1\n" if n in names[:moved] else f"{n},d,1\n{n},x,0\n" for n in names)
+        Path(f"{run}.csv").write_text("query,doc_id,score\n" + "".join(lines))
+    weir.benchmark("judged.csv", ['run("before.csv")', 'run("after.csv")'], ["nDCG@10"], out="out")
+    made = weir.report("out")
+    [audit] = made.audits
+    assert {"holes", "score bounds", "unanswered queries"} <= set(audit.ran)
+    assert {one.system for one in audit.findings if one.check == "score bounds"} >= {"before"}
+    assert not any(one.check == "score bounds" and one.severity == "serious" for one in audit.findings)
+    [claim] = map(str, concluded(made.study, made.audits))
+    assert claim.startswith("after is better than before on judged")
+    assert claim.endswith("as judged: unjudged documents could turn this on judged.")
+    [question] = [one for one in made.questions if one.question == "Could unjudged documents decide it?"]
+    assert (question.severity, question.answer.head) == ("serious", "Yes.")
+
+
 def test_a_sceptic_is_answered(made):
     asked = {one.question: one for one in made.questions}
     assert asked["Does R@100 say anything here?"].severity == "serious"

@@ -71,7 +71,7 @@ from weir.experiment.why import WHYS, Judgments, explain_cells, explain_publishe
 from weir.files.atomic import write_text
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.files.paths import path_of
-from weir.files.runs import RESULT_RUNS, run_name
+from weir.files.runs import RESULT_RUNS, judgments_name, run_name
 from weir.files.score_files import is_baseline, read_baseline, read_values, write_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
@@ -192,7 +192,7 @@ def compare(
 
 def _judgments_name(judged: object) -> str:
     if isinstance(judged, (str, os.PathLike)):
-        return Path(judged).name
+        return judgments_name(judged)
     if isinstance(judged, Mapping):
         judged = next((one for one in judged.values() if isinstance(one, Scores)), None)
     if isinstance(judged, Scores):

@@ -106,7 +106,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of fusing run files."""
+    """The outcome of `fuse_files`: the choice of settings as tables, with notes and a warning."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""

@@ -297,7 +297,7 @@ def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None
 def _comparison_html(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     """Return the marked means with their key, then every pair and how the numbers were made, folded if many.
 
-    Means on one collection have intervals and ranks; on several they make a grid.
+    Means on one collection have intervals; on several they make a grid.
     """
     pairs = pair_tables(comparisons)[1]
     tables = grids_marked(_comparison_grids(comparisons))

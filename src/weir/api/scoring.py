@@ -18,7 +18,7 @@ from weir.datasets.load import Dataset, query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
-from weir.files.runs import read_run
+from weir.files.runs import judgments_name, read_run
 from weir.files.score_files import values_csv, values_json, values_lines
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.measures.evaluate import DEFAULT, Conventions, each_file, judgments_for, names_of_runs
@@ -131,8 +131,7 @@ def score_files(
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
         notes += rules.dangling_notes(judgments)
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
-    name = Path(qrels).name or Path(qrels).absolute().name
-    return FileScores(name, files, scores, by_pair, rules, tuple(notes), left_out, called)
+    return FileScores(judgments_name(qrels), files, scores, by_pair, rules, tuple(notes), left_out, called)
 
 
 def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:

@@ -65,7 +65,7 @@ def dangling(subject: Subject) -> Iterator[Finding]:
             "caution",
             f"{part_of(len(missing_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
             f"and {one_or_more(len(missing_query), 'is', 'are')} never asked",
-            "they are left out of the grid; take queries and judgments of one version",
+            "they score 0 (missing=answered-only leaves them out): take queries and judgments of one version",
             (("queries", float(len(missing_query))),),
             tuple(qrels.queries.take(missing_query[:5]).tolist()),
         )
@@ -407,11 +407,18 @@ def holes(subject: Subject) -> Iterator[Finding]:
         low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
         gap = shares[high] - shares[low]
         if gap >= UNEQUAL:
+            mean = {name: float(MEASURE.per_query(subject.joins[name]).mean()) for name in (low, high)}
+            pair = {name: subject.runs[name] for name in mean}
+            settled = mean[low] != mean[high] and not turning_pairs(pair, subject.need_qrels())
+            better = max(mean, key=mean.__getitem__)
+            order = f"; whatever the unjudged ones are, {better} has the higher {MEASURE}" if settled else ""
             yield Finding(
-                "serious",
+                "caution" if settled else "serious",
                 f"the systems are not judged alike: {rounding.percent(shares[high])} of the first "
-                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}",
-                f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
+                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}{order}",
+                "judge both to the same depth before you say how far they are apart"
+                if settled
+                else f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
                 (("difference of judged shares", gap), *shares.items()),
             )
 

@@ -295,8 +295,8 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
         if cut:
             yield Finding(
                 "note",
-                f"the last document, at rank {k:,}, is tied in {cut:,} queries: measures that look so deep depend on "
-                "where the ranking was cut",
+                f"the last document, at rank {k:,}, is tied in {rounding.counted(cut, 'query', 'queries')}: measures "
+                "that look so deep depend on where the ranking was cut",
                 f"search deeper, such as to rank {2 * k:,}",
                 (("k", float(k)), ("queries", float(cut))),
                 system=name,

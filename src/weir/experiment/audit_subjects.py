@@ -34,7 +34,7 @@ from weir.experiment.stage_store import silent
 from weir.experiment.stages import RECORD
 from weir.files.frames import qrels_from
 from weir.files.paths import path_of
-from weir.files.runs import read_run
+from weir.files.runs import judgments_name, read_run
 from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
 from weir.settings import settings
@@ -180,7 +180,7 @@ def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
 def _of_files(
     judged: str | Path, given: Sequence[str | Path], collection: str | Path | Dataset | None
 ) -> Subject:
-    name = Path(judged).name
+    name = judgments_name(judged)
     judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
     runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]

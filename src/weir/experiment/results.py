@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 
@@ -499,6 +500,15 @@ def _by_folder(root: Path) -> list[list[ResultCell]]:
     return [group for group in groups if group]
 
 
+def no_folder(root: Path) -> str:
+    """Return what is at a path that should be a results folder and is none."""
+    if not root.exists():
+        return "no such folder"
+    if is_zipfile(root):
+        return "a zip, such as weir submit pack writes (weir submit verify checks one)"
+    return "a file"
+
+
 def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool = False) -> list[ResultCell]:
     order = GridOrder.read(root)
     scored = {cell.dataset for group in groups for cell in group if cell.rows}
@@ -516,9 +526,7 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
             remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
             raise FormatError(root, "rankings of collections without judgments alone", remedy)
         if not root.is_dir():
-            raise FormatError(
-                root, "a file" if root.exists() else "no such folder", "a folder written by weir run"
-            )
+            raise FormatError(root, no_folder(root), "a folder written by weir run")
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")

@@ -26,7 +26,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here, without_documents
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
-from weir.experiment.results import GridOrder
+from weir.experiment.results import GridOrder, no_folder
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import (
     RECORD,
@@ -144,7 +144,7 @@ def verified(
         if folder.is_dir() and not folder.name.startswith(".") and folder.name != INDEXES
     )
     if not folders:
-        here = "no stage of weir run" if root.is_dir() else "a file" if root.exists() else "no such folder"
+        here = "no stage of weir run" if root.is_dir() else no_folder(root)
         raise FormatError(root, here, "a results folder of this version")
 
     @cache

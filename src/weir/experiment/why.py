@@ -602,7 +602,7 @@ def explain_published(
     """
     ours = open_cell(cell)
     known = reported_of(ours)
-    models = claimed(ours.system, known.dataset) if model is None else (model_named(model, known.dataset),)
+    models = claimed(ours.system, known.dataset) if model is None else (model_named(model, {known.dataset}),)
     if not models:
         raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
     parsed = str(parse_measure(measure)) if measure else None

@@ -491,6 +491,20 @@ def run_name(path: Path) -> str:
     return run_file_name(path.name)
 
 
+def judgments_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of a collection from the path of its judgments, as `weir run` names its folder.
+
+    That of `dl19/qrels/test.tsv` is dl19, and that of another split dl19:dev; any other path has its last part.
+    """
+    file = Path(path)
+    ending = ".tsv.gz" if file.name.endswith(".tsv.gz") else file.suffix
+    if file.parent.name == "qrels" and ending in (".tsv", ".tsv.gz"):
+        split, folder = file.name.removesuffix(ending), file.absolute().parent.parent.name
+        if split and folder:
+            return folder if split == "test" else f"{folder}:{split}"
+    return file.name or file.absolute().name
+
+
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
     """Return a TREC run with the best row of each repeated document, and the number of rows dropped.
 

@@ -375,6 +375,11 @@ class Comparison:
     group: str = ""
     """Name of the query group; "" for all queries."""
 
+    @property
+    def every_pair(self) -> bool:
+        """True if each system was compared with each, so that ranks tell which of two is better."""
+        return self.baseline is None or len(self.standings) <= 2
+
     def against(self, system: str, other: str) -> Pair | None:
         """Return the pair of `system` against `other`, whichever is stored first; None if they were not compared."""
         for pair in self.pairs:
@@ -1115,14 +1120,16 @@ def standings_table(c: Comparison, marked: bool = False) -> Table:
     left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
     lettered = any(s.letters for s in c.standings)
     verdicts = {p.second: p.verdict for p in c.pairs} if marked and c.baseline is not None else {}
-    lines: list[list[str | Cell]] = [["system", "mean", "rank", *["group"] * lettered]]
+    ranked = c.every_pair
+    lines: list[list[str | Cell]] = [["system", "mean", *["rank"] * ranked, *["group"] * lettered]]
     for s in c.standings:
         best = marked and s.best is not None and s.mean == c.standings[0].mean
         interval = _interval(score, s.low, s.high).strip()
         mean = Cell(score(s.mean), best, verdict=verdicts.get(s.system, ""), more=interval)
         name = f"{s.system} (baseline)" if marked and s.system == c.baseline else s.system
-        lines.append([name, mean, rank_text(s), *[s.letters] * lettered])
-    title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
+        lines.append([name, mean, *[rank_text(s)] * ranked, *[s.letters] * lettered])
+    size = f"{count(c.count)} {c.unit}"
+    title = f"{c.measure} on {c.dataset}" + f" ({size}{left_out})" * (c.dataset != size or bool(left_out))
     return table_of(lines, title=title)
 
 
@@ -1214,7 +1221,7 @@ def _how_made(comparisons: Sequence[Comparison], ranked: bool) -> list[str]:
     pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
     interval = f"its {100 * m.level:g}% interval ({m.interval})"
     lines = [f"difference: {pairs}, with {interval}; p: {_test_text(m.test)}{drawn}; level {m.alpha:g}"]
-    if ranked:
+    if ranked and any(c.every_pair for c in comparisons):
         groups = (
             f"; group: {SHARED_LETTER}" if any(s.letters for c in comparisons for s in c.standings) else ""
         )

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
+from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError
@@ -128,7 +129,11 @@ def _named(who: object, collection: str, doing: str) -> Iterator[None]:
 
 def _request_text(queries: Queries) -> str:
     count = len(queries)
-    return f"asked {count:,} queries, the first '{queries.ids[0]}'" if count else "asked no queries"
+    return (
+        f"asked {counted(count, 'query', 'queries')}, the first '{queries.ids[0]}'"
+        if count
+        else "asked no queries"
+    )
 
 
 def _type_name(value: object) -> str:

@@ -82,7 +82,7 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which ever broader filters of a kind permit them, int64[N].
+    """Return all documents in the order in which broader and broader filters of a kind permit them, int64[N].
 
     similar: returns the scores of all documents with one of them, float32[N].
     """
@@ -125,7 +125,7 @@ def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
 
 @dataclass(frozen=True)
 class FilteredSearch:
-    """What a search with one setting finds under the filters of one group."""
+    """The recall, loss and cost of searches with one setting under a group of filters."""
 
     filter: str
     """none; by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half;
@@ -167,7 +167,7 @@ class FilteredSearch:
 
 @dataclass(frozen=True)
 class FilterStudy:
-    """What filters cost the recall of a vector search, by group of filters, and when they are applied."""
+    """The recall that filters cost a vector search, by group of filters and search setting."""
 
     dataset: str
     system: str
@@ -186,7 +186,7 @@ class FilterStudy:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """What one setting found under the filters of one group, query by query: arrays of float64[queries]."""
+    """Results of one setting under a group of filters for each query, as arrays of float64[queries]."""
 
     recall: Float64
     permitted: Float64
@@ -201,7 +201,7 @@ class Tried:
     """Loss of the measure, float64[judged queries]."""
 
     def search(self, name: str, setting: Applied, documents: int) -> FilteredSearch:
-        """Return the means; `documents` is the number of all."""
+        """Return the means over the queries; `documents` is the number of all documents."""
         permitted, judged = float(self.permitted.mean()), len(self.lost) > 0
         return FilteredSearch(
             name, permitted / documents, permitted, float(self.best.mean()), *setting, len(self.recall),
@@ -263,7 +263,7 @@ def _compared(one: FilteredSearch) -> str:
 
 
 def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
-    """Return where recall breaks, and where an exact search of the permitted documents costs no more."""
+    """Return sentences on the filters under which recall breaks, and under which an exact search costs no more."""
     found = list(_usual(one))
     lines = [
         f"without a filter recall@{one.k} is {score(usual.recall)}"

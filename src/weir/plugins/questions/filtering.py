@@ -178,7 +178,7 @@ class _Vectors:
 
 @dataclass(frozen=True, eq=False)
 class _Tally:
-    """What was found under the filters of one group, query by query."""
+    """Results collected under a group of filters, query by query."""
 
     numbers: list[int] = field(default_factory=list)
     """Of the queries."""
@@ -319,7 +319,7 @@ def _allowed(number: int, queries: Queries, dataset: Dataset) -> Mask:
 
 
 def _lost(dataset: Dataset, ids: Ids, tally: _Tally, setting: Applied, rules: FilterRules) -> Float64:
-    """Return what each query with a relevant permitted document loses of the measure, float64[judged queries]."""
+    """Return the loss of the measure for each query with a relevant permitted document, float64[judged queries]."""
     if not tally.judged:
         return np.zeros(0)
     kept = np.zeros(len(dataset.qrels.doc), np.bool_)
