@@ -28,13 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "weir"
 RING = "plugins"
-GENERATED = (
-    "calibration",
-    "certificates",
-    "conformance",
-    "rerankings",
-)
-"""Pages below docs/ that scripts write whole; of other pages they write what stands between marks."""
+GENERATED = ("calibration", "certificates", "claims", "conformance", "rerankings")
+"""Pages below docs/ that scripts write whole; of others they write the parts between marks and outputs of examples."""
 Walk = tuple[list[str], Counter[str], int]
 
 
@@ -86,14 +81,24 @@ def sizes(source: Path = SOURCE) -> dict[str, float]:
     }
 
 
+def _made(text: str) -> list[str]:
+    """Return the parts of a page that scripts write: measured tables, and outputs of examples."""
+    marked = r"<!-- measured: .*?<!-- end -->"
+    made = re.findall(marked, text, re.DOTALL)
+    rest = re.sub(marked, "", text, flags=re.DOTALL)
+    for kind, body in re.findall(r"^```(text|console)\n(.*?)^```$", rest, re.DOTALL | re.MULTILINE):
+        made += [line for line in body.split("\n") if kind == "text" or not line.startswith("$ ")]
+    return made
+
+
 def words(docs: Path = ROOT / "docs") -> dict[str, int]:
     """Words of all pages, as white space parts them, and how many of them scripts write."""
     count = generated = 0
     for page in docs.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        made = re.findall(r"<!-- measured: .*?<!-- end -->", text, re.DOTALL)
         count += len(text.split())
-        generated += len((text if page.stem in GENERATED else " ".join(made)).split())
+        made = [text] if page.stem in GENERATED else _made(text)
+        generated += len(" ".join(made).split())
     return {"words of docs": count, "of these generated": generated}
 
 

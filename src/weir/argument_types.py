@@ -141,7 +141,7 @@ def _refuse_places(
     further: bool,
     known: Iterable[str],
 ) -> None:
-    """Raise CallError for more arguments than have a place, and for one that is given by its place and its name."""
+    """Raise CallError for too many positional arguments, and for an argument given both by position and by name."""
     name = _name_of(function)
     if twice := [one for one in in_order[: len(args)] if one in kwargs]:
         raise CallError(f"{name} is given {twice[0]} twice: by its place, and by its name")
@@ -212,7 +212,8 @@ class _Parameter:
         kind = next((words for words in self.types if words[1] and _is_kind(value, words[0])), None)
         if kind is not None:  # a list or a dict whose elements are wrong
             wrong = next(v for v in _elements(value) if not _accepts_element(v, kind, module))
-            raise BadValue(f"{self.name} holds {shown_value(wrong)}; expected {_described((kind,), module)}")
+            held = shown_value(wrong).replace("of type", "a value of type", 1)
+            raise BadValue(f"{self.name} holds {held}; expected {_described((kind,), module)}")
         raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}")
 
 

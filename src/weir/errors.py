@@ -110,7 +110,7 @@ class WeirError(Exception):
 
 
 def _cell(file: str) -> str:
-    """Return a file's name, of a notebook's cell its number: the name of its file differs in every session."""
+    """Return a file's name, or for a notebook cell its number, since the name of its file differs in every session."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
     return " ".join(named) if named else file
@@ -164,7 +164,7 @@ class UnknownAttribute(UnknownName, AttributeError):
 
 
 class CallError(WeirError, TypeError):
-    """A function is called with an argument that it does not have, or without one that it needs."""
+    """A function is called with an unknown argument, or without a required one."""
 
 
 class BadValue(WeirError):
@@ -202,7 +202,7 @@ class LossWarning(UserWarning):
 
 
 class DownloadWarning(UserWarning):
-    """A collection came from another source than the first, or the same is asked again; the message says why."""
+    """A collection came from another source than the first, or a source is asked again; the message has the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
@@ -256,7 +256,7 @@ def install_command(extra: str) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Return whether an error is a lack of resources or permission, which says nothing about a file."""
+    """Return whether an error is a lack of resources or permission rather than a fault of the file."""
     scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
     scarce |= {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)

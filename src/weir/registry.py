@@ -52,7 +52,7 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a new name; `again` allows a known one."""
+        """Register a value under a new name; with `again` an existing name is replaced."""
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = value
@@ -131,7 +131,7 @@ class Identity:
     """The object."""
 
     def describe(self) -> dict[str, object]:
-        """Return its name and version for a description, or a session if there is no version."""
+        """Return name and version for a description, or the session if there is no version."""
         entries: dict[str, object] = {"name": self.name, "version": self.version}
         return entries if self.version is not None else entries | {SESSION: self.session}
 
@@ -167,7 +167,7 @@ class Identified(Protocol):
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """Return a description's entries for a thing that may change: its version, else the session.
+    """Return the description of something that may change: its version, else the session of this process.
 
     Raises BadValue for a version that is no text.
     """

@@ -10,6 +10,8 @@ import zipfile
 import pytest
 from tests.conformance.test_claims import ROOT
 
+from weir.api.listings import EXTRAS
+
 yaml = pytest.importorskip("yaml", reason="needs PyYAML: it is in the extra dev")
 
 import release  # noqa: E402 - of scripts, whose folder test_claims puts on the path
@@ -48,6 +50,21 @@ def test_a_tag_that_may_be_released_prints_its_notes():
 )
 def test_what_is_missing_before_a_release_is_said(tag, version, changes, said):
     assert said in "; ".join(release.faults(tag, version, changes))
+
+
+def test_pages_install_from_a_checkout_until_there_is_a_release():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "tutorials").glob("*.md")]
+    for page in pages:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        for before, line in zip(["", *lines], lines, strict=False):
+            if re.search("pip install.*weir-ir", line) and page.name != "releasing.md":
+                assert "once published" in (before + line).lower(), (page.name, line)
+
+
+def test_doctor_knows_every_extra_for_users():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for_contributors = {"dev", "slow", "docs", "peers"}
+    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all"} - for_contributors
 
 
 def test_the_changelog_has_the_groups_of_a_release():

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weir.core.qrels import Qrels
-from weir.errors import RankingWarning, WeirError
+from weir.errors import LossWarning, RankingWarning, WeirError
 from weir.files.formats import trec_fault
 from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing.importer import import_files
@@ -36,6 +36,7 @@ def _number(text: str) -> float | None:
 def _outcome(read, path: Path) -> dict[str, dict[str, float]] | str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
+        warnings.simplefilter("ignore", LossWarning)
         try:
             return read(path).to_dict()
         except WeirError as error:

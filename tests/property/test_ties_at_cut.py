@@ -16,6 +16,7 @@ from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
 from weir.experiment.ties_at_cut import tied_beyond, with_ties_beyond
 from weir.files.runs import read_run
+from weir.stats.score_rows import system_notes
 from weir.systems import BM25
 
 WORDS = ("weir", "dam", "river")
@@ -117,3 +118,28 @@ def test_why_names_the_cut_of_cells_and_of_rankings(tmp_path):
     tied = {f"q{n}": {"d0": 2.0, "d1": 1.0, "d2": 1.0} for n in range(3)}
     (why,) = weir.why(judged, tied, {q: {"d0": 1.0} for q in tied}, measure="R@5")
     assert any("at rank 3, is tied in 3 queries, and others beyond it may" in note for note in why.notes)
+
+
+@given(rankings, rankings)
+@settings(max_examples=60)
+def test_ties_are_told_once_for_a_system_with_the_means_that_they_change_in_print(one, other):
+    names = ["nDCG@1", "nDCG@3", "AP", "P@2", "R@100"]
+    qrels = {f"q{n}": {"d0": 1, "d2": 1} for n in range(6)}
+    both = {}
+    for name, given_scores in (("one", one), ("other", other)):
+        ranked = {
+            f"q{n}": {f"d{d}": float(v) for d, v in enumerate(s)} for n, s in enumerate(given_scores) if s
+        }
+        both[name] = weir.evaluate(qrels, ranked or {"q0": {"d9": 1.0}}, names)
+    for scores in both.values():
+        printed = {
+            m: f"{low:.4f} to {high:.4f}"
+            for m, (low, high) in zip(names, scores.tie_bounds(), strict=True)
+            if f"{low:.4f}" != f"{high:.4f}"
+        }
+        told = [note.text for note in scores.notes() if "by the order of ties" in note.text]
+        assert len(told) == bool(printed)
+        assert all(f"{m} {ends}" in text for text in told for m, ends in printed.items())
+        assert all((f" {m} " in told[0]) == (m in printed) for m in names if told)
+    of_one = [text for note in system_notes(both) if (text := note.text).startswith(("one: ", "other: "))]
+    assert len({text.partition(": ")[2] for text in of_one}) == len(of_one)

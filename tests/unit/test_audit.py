@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -424,3 +425,24 @@ def test_training_data_that_are_named_twice_are_looked_at_once():
     named = weir.audits("brook-news", only=["leakage"], training=["brook-news", "brook-news", "brook"])
     statements = [finding.statement for one in named for finding in one.findings]
     assert len(statements) == len(set(statements)) > 0
+
+
+@given(st.permutations("abcd"), st.permutations("abcd"), st.sets(st.sampled_from("abcd"), max_size=3))
+def test_systems_that_are_not_judged_alike_are_serious_only_if_judgments_could_turn_them(one, two, relevant):
+    runs = {"one": {"q": list(one)[:2]}, "two": {"q": list(two)[:2]}}
+    judged = {doc: int(doc in relevant) for doc in one[:2]}
+    unjudged = [doc for doc in "abcd" if doc not in judged]
+    subject = Subject(
+        "mine", None, None, Qrels.of({"q": judged}), {name: Run.of(run) for name, run in runs.items()}
+    )
+    found = [f for f in audited(subject, ["holes"]).findings if "not judged alike" in f.statement]
+    if not found:
+        return
+    orders = set()
+    for grades in product((0, 1), repeat=len(unjudged)):
+        qrels = {"q": judged | dict(zip(unjudged, grades, strict=True))}
+        first, second = (weir.evaluate(qrels, run, "nDCG@10")["nDCG@10"].mean for run in runs.values())
+        orders.add("one" if first > second else "two" if second > first else "neither")
+    if found[0].severity == "caution":
+        assert orders in ({"one"}, {"two"})
+        assert f"{orders.pop()} has the higher nDCG@10" in found[0].statement

@@ -97,6 +97,16 @@ def test_judgments(counted: CollectionCard):
     assert counted.absent_queries == 2
 
 
+def test_queries_that_no_split_judges_are_counted_and_said(
+    counted: CollectionCard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with (tmp_path / "queries.jsonl").open("a") as file:
+        file.write('{"_id": "q4", "text": "of no split"}\n')
+    assert load(tmp_path).card.queries == {**counted.queries, "not judged": 1}
+    assert main(["run", "-q", "-d", str(tmp_path), "-s", "bm25", "-o", str(tmp_path / "out")]) == 0
+    assert "1 of 4 queries has no judgment and is not asked" in capsys.readouterr().err
+
+
 def test_texts(counted: CollectionCard):
     assert counted.documents == 8
     assert counted.words_per_query == 3.0  # q1 and q2: q3 is not judged, `away` is not there

@@ -47,7 +47,7 @@ def test_compare_in_python():
     by_name = {"good": weir.evaluate(QRELS, GOOD, ["RR"]), "poor": weir.evaluate(QRELS, POOR, ["RR"])}
     assert weir.compare(by_name)[0].pairs == found[0].pairs
     listed = weir.compare(list(by_name.values()))
-    assert [s.system for s in listed[0].standings] == ["system 1", "system 2"]
+    assert [s.system for s in listed[0].standings] == ["first", "second"]
     assert (
         weir.compare(*by_name.values())[0].pairs == listed[0].pairs
     )  # two results of evaluate, side by side

@@ -1,4 +1,4 @@
-"""Judgments of documents that a collection does not have are named, with what may have changed them."""
+"""Judgments of documents and queries that a collection does not have are named, with what may have changed them."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ RUN = {"q1": {"1e5": 2.0, "d2": 1.0}}
 
 
 def test_they_are_told_wherever_the_collection_is_known(folder, tmp_path):
-    new = weir.Qrels.of({"q1": {"1E+05": 2, "d2": 1}})
+    new = weir.Qrels.of({"q1": {"1E+05": 2, "d2": 1}, "q9": {"d2": 1}})
+    with (folder / "qrels" / "test.tsv").open("a", encoding="utf-8") as judgments:
+        judgments.write("q9\td2\t1\n")
     results = weir.benchmark(folder, ["bm25"], ["R@10"], out=tmp_path / "results")
-    told = [
-        results.notes(),
-        weir.evaluate(new, RUN, ["R@10"], collection=folder).notes(),
-        relabel(new, tmp_path / "results").notes(),
-    ]
+    told = [results.notes(), weir.evaluate(new, RUN, ["R@10"], collection=folder).notes()]
     for notes in told:
-        assert any(SAID in note.text for note in notes), notes
+        for said in (SAID, "1 of 2 judged queries is not among its queries, and asked of no system: 'q9'"):
+            assert sum(said in note.text for note in notes) == 1, (said, notes)
+    assert any(SAID in note.text for note in relabel(new, tmp_path / "results").notes())
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,19 @@ def test_every_statement_of_judgments_that_dangle_says_so_once(tmp_path, capsys)
     collection = write_collection(tmp_path / "one")
     judged = collection / "qrels" / "test.tsv"
     query = judged.read_text().splitlines()[1].split("\t")[0]
-    judged.write_text(judged.read_text() + f"{query}\tghost\t1\n")
+    judged.write_text(judged.read_text() + f"{query}\tghost\t1\nnobody\tghost\t1\n")
     for name in ("a", "b"):
         (tmp_path / name).write_text(f"{query} Q0 d1 1 2.0 {name}\n")
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     for command in ("eval", "compare", "gate", "power"):
         main([command, str(collection), *runs, "-m", "R@10"])
-        assert capsys.readouterr().err.count("that it does not have: 'ghost'") == 1, command
+        said = capsys.readouterr().err
+        assert said.count("that it does not have: 'ghost'") == said.count("system: 'nobody'") == 1, command
     weir.benchmark(collection, ["bm25", "rm3"], "R@10", out=tmp_path / "r")
     cells = [path.parent for path in (tmp_path / "r").glob("*/*/scores-*.json")]
     shown = [weir.diff(collection, *runs), weir.diff(*cells), weir.why(collection, *runs), weir.why(*cells)]
-    assert [str(one).count("'ghost'") for one in shown] == [1] * 4
+    for name in ("'ghost'", "'nobody'"):
+        assert [str(one).count(name) for one in shown] == [1] * 4
     fit = [
         "fuse",
         "wsum(norm='max')",

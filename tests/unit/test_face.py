@@ -97,9 +97,9 @@ def test_a_gate_is_true_where_it_passes():
 def test_conventions_and_methods_are_values():
     method = weir.stats.ComparisonMethod("t", "none", margin=0.5, level=0.9)
     found = weir.compare(
-        QRELS, ONE, OTHER, AP, baseline="system 1", method=method, conventions="missing=answered-only"
+        QRELS, ONE, OTHER, AP, baseline="first", method=method, conventions="missing=answered-only"
     )
-    assert (found[0].method, found[0].baseline) == (method, "system 1")
+    assert (found[0].method, found[0].baseline) == (method, "first")
     assert found[0].pairs[0].equivalence is not None
     assert weir.power(QRELS, ONE, OTHER, AP, conventions="ties=trec9")[0].queries == 12
 

@@ -104,11 +104,8 @@ def test_a_filter_after_an_exact_search_of_everything_is_exact(drawn):
         pytest.approx(np.mean(fits)),
         sum(share < 1 for share in fits),
     )
-    assert (
-        found["far", 0.5, "after", 0, 1].correlation
-        < lot.correlation + 0.4
-        < found["near", 0.5, "after", 0, 1].correlation + 0.4
-    )
+    far, near = (found[kind, 0.1, "after", 0, 1].correlation for kind in ("far", "near"))
+    assert far < lot.correlation + 0.1 < near
     assert found["none", 1.0, "after", 0, 1].judged == QUERIES
 
 
@@ -122,7 +119,7 @@ def test_indexes_apply_filters_while_they_search(drawn):
     assert all((one.recall, one.short, one.compared) == (1, 0, one.permitted) for one in during)
     [lists] = weir.filters(dataset, DENSE(encoder, index="IVF8,Flat", effort=2), rules=rules)
     found = by_group(lists)
-    assert {one.effort for one in lists.searches} == {2, 8, 32, 128}
+    assert {one.effort for one in lists.searches} == {2, 4, 8}  # of 8 lists
     every = found["by lot", 0.2, "during", 8, 1]
     assert (every.recall, every.short, every.compared) == (1, 0, 8 + 0.2 * N)
     assert found["by lot", 0.2, "during", 2, 1].recall < 1
@@ -132,10 +129,10 @@ def test_indexes_apply_filters_while_they_search(drawn):
     assert found[*narrow, 16, 1].recall < found[*narrow, N, 1].recall == 1
     assert found[*narrow, 16, 1].compared < found[*narrow, N, 1].compared
     assert "applied before it, exact search loses nothing" in str(graph)
-    assert "takes no filter while it searches" in str(
+    assert "is asked without filters" in str(
         weir.filters(dataset, DENSE(encoder, index="PQ4x4"), rules=rules)
     )
-    with pytest.raises(BadValue, match="apply to IVF and HNSW indexes only"):
+    with pytest.raises(BadValue, match="apply to graphs and lists only"):
         weir.filters(dataset, DENSE(encoder, index="Flat"), rules=weir.FilterRules(efforts=(4,)))
 
 

@@ -28,7 +28,7 @@ def stored(place: Path, depths: dict[str, int]) -> tuple[Path, list[Path]]:
 
 def whole_rankings(notes) -> set[str]:
     """What notes say of whole rankings, after the name of a dataset."""
-    return {text[text.index("AP: looks") :] for text in map(str, notes) if "AP: looks" in text}
+    return {text[text.index("AP looks") :] for text in map(str, notes) if "AP looks" in text}
 
 
 @pytest.mark.parametrize("depths", [(3, 5), (3, 6), (9, 40, 2)])
@@ -45,7 +45,7 @@ def test_rankings_of_another_depth_are_said_of_a_folder_as_of_files(tmp_path, de
     assert any("cut at the same depth" in one.question for one in report.questions) == bool(said)
     report.save_tables(place / "tables")
     for table in ("scores.tex", "scores.md"):
-        assert ("AP: looks" in (place / "tables" / table).read_text(encoding="utf-8")) == bool(said)
+        assert ("AP looks" in (place / "tables" / table).read_text(encoding="utf-8")) == bool(said)
     assert not whole_rankings(
         weir.compare(folder, measures="P@1").notes()
     )  # of measures that were asked for alone
@@ -126,3 +126,17 @@ def test_what_is_said_beside_a_comparison_is_of_what_was_asked(tmp_path, capsys)
     assert text.count("% packages: booktabs") == text.count(r"\begin{tabular}") > 0
     assert main(["compare", judgments, *map(str, runs), *asked]) == 0
     assert "pairs are listed, those with the best system (--long lists all)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("split", "name"), [("test", "mine"), ("dev", "mine:dev")])
+def test_a_collection_has_one_name_whether_its_folder_or_its_judgments_are_given(
+    tmp_path, split, name, monkeypatch
+):
+    mine, [run, other] = stored(tmp_path, {"one": 3, "two": 3})
+    judgments = (mine / "qrels" / "test.tsv").rename(mine / "qrels" / f"{split}.tsv")
+    weir.benchmark(f"{mine}:{split}", [f'run("{run}")'], "P@1", out=tmp_path / "results")
+    assert {row.dataset.partition(":")[0] for row in weir.results(tmp_path / "results")} == {"mine"}
+    monkeypatch.chdir(mine)
+    for given in (judgments, Path("qrels") / judgments.name):
+        assert {one.dataset for one in weir.compare(given, run, other, measures="P@1")} == {name}
+        assert {one.subject for one in weir.audits(given, run)} == {name}

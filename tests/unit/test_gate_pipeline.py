@@ -21,7 +21,7 @@ def shell_lines(text: str, kind: str) -> str:
         [block] = re.findall(r"- run: \|\n((?:          .*\n)+)", text)
         return re.sub(r"^          ", "", block, flags=re.MULTILINE)
     lines = re.findall(r"^    - (.*)$", text, re.MULTILINE)
-    assert lines[0] == 'pip install "weir-ir[run]"'
+    assert lines[0].partition("  #")[0] == 'pip install "weir-ir[run]"'
     return "\n".join(lines[1:])
 
 

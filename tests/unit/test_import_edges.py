@@ -91,7 +91,7 @@ def test_a_document_store_of_llama_index_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     "row",
-    [{"_id": "a", "headline": "a dam"}, {"_id": "a", "text": ""}, {"_id": "a", "text": {"en": "a dam"}}],
+    [{"_id": "a", "caption": "a dam"}, {"_id": "a", "text": ""}, {"_id": "a", "text": {"en": "a dam"}}],
 )
 def test_a_corpus_without_texts_is_refused(tmp_path, row):
     (tmp_path / "corpus.jsonl").write_text(json.dumps(row) + "\n")

@@ -15,7 +15,16 @@ import pytest
 from starlette.testclient import TestClient
 
 import weir
-from tests.unit.judging_place import DOCS, QUERIES, SYSTEMS, Visitor, pool_of, subject_with_texts, visitors
+from tests.unit.judging_place import (
+    DOCS,
+    QUERIES,
+    SYSTEMS,
+    TOKENS,
+    Visitor,
+    pool_of,
+    subject_with_texts,
+    visitors,
+)
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.errors import RankingWarning
@@ -83,6 +92,20 @@ def test_documents_of_a_query_stand_in_an_order_that_no_system_gave(place):
     assert shown not in (
         [*dict.fromkeys(x for x in run)] for run in (sorted(shown), sorted(shown, reverse=True))
     )
+
+
+def test_the_menu_names_a_pool_once(tmp_path):
+    """A folder of one pool has its name, and its page has the pool's."""
+    rooms, owner, *_ = visitors(tmp_path)
+    app = application(Folder(tmp_path / "pool"), pages.PAGES, Access(TOKENS), WORDS, rooms)
+    with TestClient(app, base_url="http://localhost:4747", cookies={"weir": owner.token}) as client:
+        menu = (
+            client.get(f"/judge/{owner.room}/progress")
+            .text.partition('aria-label="Places"')[2]
+            .partition("</nav>")[0]
+        )
+    assert re.findall(r"<bdi>(.*?)</bdi>", menu) == ["pool"]
+    rooms.close()
 
 
 def test_judges_see_their_own_pages_alone(place):

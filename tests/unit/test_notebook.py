@@ -230,7 +230,7 @@ def test_a_benchmark_is_compared_and_drawn():
 
 
 def test_a_comparison_of_one_collection_shows_what_its_text_does():
-    """Means with their intervals, and ranks, of each measure; the best and verdicts are marked."""
+    """Means with their intervals of each measure, and ranks of all pairs; the best and verdicts are marked."""
     table = weir.benchmark("brook-news", ["bm25", "rm3", "bm25(k1=2)"], ["nDCG@10", "RR"])
     for baseline in (None, "bm25"):
         compared = weir.compare(table, baseline=baseline)
@@ -239,7 +239,7 @@ def test_a_comparison_of_one_collection_shows_what_its_text_does():
             for standing in one.standings:
                 numbers = [f"{value:.4f}" for value in (standing.mean, standing.low, standing.high)]
                 assert all(number in shown for number in numbers)
-        assert "<bdi>1-2</bdi>" in shown or "<bdi>2-3</bdi>" in shown
+        assert ("<bdi>1-2</bdi>" in shown or "<bdi>2-3</bdi>" in shown) == (baseline is None)
         assert shown.count('class="weir-number weir-best"') + shown.count('class="weir-best"') >= 2
     assert "▲ [" in re.sub("<[^>]*>", "", shown)
 
@@ -292,3 +292,96 @@ def searchers(folder):
         ):
             if "def search(" in body and "Protocol" not in name and "\n        ...\n" not in body:
                 yield name, body
+
+
+RUNS = {
+    name: {f"q{n}": ["d"] * (n % step > 0) + ["e"] for n in range(8)}
+    for name, step in (("old", 2), ("new", 3))
+}
+JUDGED = {f"q{n}": {"d": 1} for n in range(8)}
+
+
+def test_two_rankings_have_the_names_that_they_are_given_or_first_and_second():
+    for function in (weir.compare, weir.diff, weir.power, weir.why):
+        named, plain = repr(function(JUDGED, RUNS)), repr(function(JUDGED, *RUNS.values()))
+        assert re.search(r"\bnew\b", named), function
+        assert re.search(r"\bsecond\b", plain), function
+        assert "system 1" not in plain
+    assert repr(weir.power(JUDGED, RUNS, "RR")) == repr(weir.power(JUDGED, RUNS, measures=["RR"]))
+    assert weir.fuse(RUNS).to_dict() == weir.fuse(list(RUNS.values())).to_dict()
+    for one in (RUNS, {name: weir.Run.of(run) for name, run in RUNS.items()}):
+        with pytest.raises(
+            weir.WeirError, match="query 'old': found rankings of several queries; expected one"
+        ):
+            weir.evaluate(JUDGED, one)
+    with pytest.raises(weir.WeirError, match="found 1 rankings by name; diff compares two"):
+        weir.diff(JUDGED, {"old": RUNS["old"]})
+    with pytest.raises(weir.WeirError, match="power lacks the argument second"):
+        weir.power(JUDGED, RUNS["old"]["q0"])
+
+
+def test_a_comparison_of_one_collection_says_it_once_and_marks_its_baseline():
+    shown = weir.compare(JUDGED, RUNS, "RR", baseline="old")._repr_html_()
+    assert "<bdi>dataset</bdi>" not in shown
+    assert "old (baseline)" in shown
+
+
+def test_systems_of_a_benchmark_have_the_names_that_they_are_given(tmp_path):
+    named = {"plain": "bm25", "mine": weir.RM3(), "words": 'bm25(analyzer="whitespace")'}
+    table = weir.benchmark("brook-news", named, ["nDCG@10"], out=tmp_path)
+    assert table["brook-news", "mine"].means() == table["brook-news", "rm3"].means()
+    assert {s.system for c in table.compare() for s in c.standings} == set(named)
+    report = weir.report(table, audit=False)._repr_html_()
+    assert "mine" in report
+    assert "rm3" not in report.partition("Reproduce")[0]
+    drawn = [marks_in(one) for one in (table.compare().plot()._repr_html_(), report)]
+    assert drawn[0] == drawn[1] == {"mine": "1", "plain": "2", "words": "3"}
+    unnamed = weir.benchmark("brook-news", list(named.values()), ["nDCG@10"])
+    assert "analyzer='" not in repr(weir.compare(unnamed))  # one name in all places
+    for wrong, says in (({"a=b": "bm25"}, "holds '='"), ({"a": "bm25", "b": "bm25"}, "a name for each")):
+        with pytest.raises(weir.WeirError, match=says):
+            weir.benchmark("brook-news", wrong)
+
+
+def test_a_benchmark_is_its_results_folder_where_one_is_asked_for(tmp_path):
+    table = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"], out=tmp_path)
+    kept = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"])
+    for function in (weir.results, weir.report, weir.verify, weir.cite, weir.audits, weir.efficiency):
+        assert repr(function(table)) == repr(function(tmp_path)), function
+        with pytest.raises(weir.WeirError, match=r"kept nothing is no folder; benchmark\(..., out="):
+            function(kept)
+
+
+def test_a_collection_in_memory_is_audited_and_cut(tmp_path):
+    news = weir.load("brook-news")
+    mine = weir.Dataset.of(news.corpus.to_frame(), news.queries.to_frame(), news.qrels, "brook-news")
+    by_name = repr(weir.audits("brook-news", only=["duplicates"]))
+    assert repr(weir.audits(mine, only=["duplicates"])) == by_name
+    assert len(weir.audits(mine, "brook-facts", only=["duplicates"])) == 1 + len(weir.audits("brook-facts"))
+    assert weir.subset(mine, 40, tmp_path / "small")
+
+
+def test_paper_keeps_a_title_with_its_chart_and_small_tables_readable():
+    shown = weir.compare(JUDGED, RUNS, "RR")
+    assert ".weir-figure{break-inside:avoid}" in shown.plot()._repr_html_()
+    means, pairs = re.findall(r'<table class="([^"]+)">', shown._repr_html_())
+    assert (means, pairs) == ("weir-table", "weir-table weir-small-print")
+
+
+def marks_in(shown):
+    """{what the first chart of some HTML says of a system: number of its colour}, in the order of its rows."""
+    first = shown.partition('<div class="weir-figure">')[2].partition("</div>")[0]
+    values = re.findall(r"(?:: |; )(\S+) [\d.]+ \[", first.partition("<desc>")[2].partition("</desc>")[0])
+    colours = re.findall(r'<path transform="translate\([\d. ]+\)" d="[^"]+" class="weir-[fh]-s(\d)"', first)
+    return dict(zip(values, colours[: len(values)], strict=True))
+
+
+def test_findings_on_one_collection_are_shown_at_once():
+    assert "<details>" not in weir.audits("brook-news")._repr_html_()
+    assert "<details>" in weir.audits("brook-news", "brook-facts")._repr_html_()
+
+
+def test_aligned_lines_stay_aligned():
+    lines = re.findall("<pre[^>]*>(.*?)</pre>", weir.listings.installation()._repr_html_())
+    assert len({line.index(word) for word in ("0.3", "3.1") for line in lines if word in line[:40]}) <= 2
+    assert any(line.startswith("  python   ") for line in lines)

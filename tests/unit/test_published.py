@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from importlib.resources import files
 
 import pytest
@@ -90,6 +91,23 @@ def test_a_model_is_found_by_words_that_only_one_has():
     assert model_named("anserini bm25-flat") == "BM25 flat [Anserini]"
     assert model_named("BM25 flat [Anserini]") == "BM25 flat [Anserini]"
     assert model_named("minilm-l6 v2") == "sentence-transformers/all-MiniLM-L6-v2 [MTEB]"
+    assert model_named("BM25 default", {"trec-dl-2019"}) == "BM25 default [Anserini]"
+
+
+def test_each_published_name_finds_its_model_where_it_is_published_and_without_its_publisher():
+    by_place = {}
+    for one in published():
+        by_place.setdefault(one.dataset, set()).add(one.model)
+    for dataset, models in by_place.items():
+        bare = Counter(model.rpartition(" [")[0] for model in models)
+        for model in models:
+            assert model_named(model, {dataset}) == model
+            name = model.rpartition(" [")[0]
+            if bare[name] == 1:
+                assert model_named(name, {dataset}) == model
+            else:
+                with pytest.raises(BadValue, match=f"of {dataset}: "):
+                    model_named(name, {dataset})
 
 
 def test_words_that_fit_several_models_or_none_are_refused():

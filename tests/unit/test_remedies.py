@@ -100,6 +100,41 @@ def test_a_model_of_beir_is_a_system():
     ]
 
 
+class BeirSearch:
+    """A search as BEIR's are: documents come with the queries, and what is required is passed."""
+
+    def search(self, corpus, queries, top_k, score_function, return_sorted=False, **_):
+        assert (top_k, score_function, return_sorted) == (2, "cos_sim", False)
+        assert corpus["d1"] == {"title": "", "text": DOCUMENTS["d1"]}
+        words = {doc: set(f"{one['title']} {one['text']}".split()) for doc, one in corpus.items()}
+        return {
+            q: {d: float(len(words[d] & set(text.split()))) for d in words} for q, text in queries.items()
+        }
+
+
+class BeirRetrieval:
+    """EvaluateRetrieval, which holds its depth and its similarity."""
+
+    def retrieve(self, corpus, queries, **_):
+        return BeirSearch().search(corpus, queries, 2, "cos_sim")
+
+
+class Retrieves:
+    def retrieve(self, text):
+        return [text]
+
+
+def test_what_searches_a_corpus_given_with_the_queries_is_a_system():
+    bread = weir.Dataset.of(DOCUMENTS, {"q": "bread"}, {"q": ["d3"]})
+    for made in (BeirSearch, BeirRetrieval):
+        found = weir.system(made()).index(bread.corpus).search({"q": "bread"}, 2).to_dict()
+        assert found["q"]["d3"] == 1.0
+    rows = weir.benchmark(bread, {"one": BeirSearch(), "two": BeirSearch(), "bm25": "bm25"}, "RR", k=2).rows
+    assert [(row.system, row.mean) for row in rows] == [("one", 1.0), ("two", 1.0), ("bm25", 1.0)]
+    with pytest.raises(BadValue, match="a Retrieves is not a system"):
+        weir.system(Retrieves())
+
+
 @pytest.mark.parametrize(
     ("view", "separator"), [("title text", None), ("title text", " - "), ("title", None)]
 )

@@ -10,6 +10,7 @@ import math
 import operator
 import re
 import shlex
+import shutil
 import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
@@ -39,7 +40,7 @@ from weir.models.checkpoints import cards
 from weir.plugins.llm.answers_report import ModelUse
 from weir.plugins.llm.rerank import METHODS
 from weir.plugins.report.cite import _entries
-from weir.plugins.report.page import Packed, QueryScores, with_rankings
+from weir.plugins.report.page import USUAL, Packed, QueryScores, with_rankings
 from weir.plugins.report.paper import trained_on
 from weir.plugins.report.sections import (
     concluded,
@@ -211,6 +212,67 @@ def test_the_commands_of_the_page_can_be_pasted_and_make_the_same_cells(
     key = operator.attrgetter("dataset", "system", "ranked.stage.key")
     assert sorted(map(key, finished_cells(Path("results")))) == sorted(map(key, finished_cells(results)))
     assert Path("report.html").exists()
+
+
+def test_the_command_names_a_depth_and_a_split_that_are_not_the_usual_ones(results, tmp_path, monkeypatch):
+    folder = tmp_path / "ours"
+    shutil.copytree(results.parent / "mine", folder, ignore=shutil.ignore_patterns("*.weir"))
+    shutil.copy(folder / "qrels" / "test.tsv", folder / "qrels" / "dev.tsv")
+    weir.benchmark([f"{folder}:dev"], ["bm25", "rm3"], ["nDCG@10"], out=tmp_path / "first", k=5)
+    made = weir.report(tmp_path / "first")
+    [line, _] = next(one for one in made.sections if one.name == "reproduce").notes[0].splitlines()
+    assert line == "weir run -d ./ours:dev -s bm25 -s rm3 -m nDCG@10 -k 5 -o results/"
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(line)[1:]) == 0
+    key = operator.attrgetter("dataset", "system", "ranked.stage.key")
+    assert sorted(map(key, finished_cells(Path("results")))) == sorted(
+        map(key, finished_cells(Path("first")))
+    )
+
+
+def test_the_menu_and_the_end_name_every_section_by_words(made, page):
+    links = [of["href"] for tag, of in page.tags if tag == "a" and of.get("href", "").startswith("#")]
+    assert set(USUAL) >= {one.name for one in made.sections} - {"short"}
+    assert {name for name in USUAL if f"#{name}" in links} >= {"bounds", "audit", "reviewer"}
+    [end] = [text for text in page.texts if text.startswith("Left out: ")]
+    assert "losses (needs systems of several stages whose rankings are kept)" in end
+    titles = [html.unescape(text) for text in page.texts]
+    assert "Score bounds" in titles
+    assert "Funnel" not in titles
+
+
+def test_few_judgments_are_said_first(tmp_path):
+    made = weir.report(synthetic(tmp_path, {("one", "bm25"): 0.2, ("one", "good"): 0.25}))
+    [question] = [one for one in made.questions if one.question == "Could unjudged documents decide it?"]
+    assert (question.severity, question.answer.head) != ("checked", "The systems are judged alike.")
+    limits = [str(one) for one in not_concluded(made.study)]
+    assert limits[1:] == [
+        "How high a score is: only 20.0% to 25.0% of the first ten documents are judged on one."
+    ]
+    assert limits[0].startswith("That good is the best. ")
+
+
+def test_runs_of_ones_own_are_audited_and_a_verdict_that_judgments_could_turn_is_called_open(
+    tmp_path, monkeypatch
+):
+    """Stored runs have titles, under which the audit knows them; few queries detect less than a verdict tells apart."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"q{n}" for n in range(40)]
+    Path("judged.csv").write_text("".join(["query,doc_id,grade\n", *(f"{name},d,1\n" for name in names)]))
+    for run, moved in (("before", 6), ("after", 0)):
+        lines = (f"{n},x,2\n{n},d,1\n" if n in names[:moved] else f"{n},d,1\n{n},x,0\n" for n in names)
+        Path(f"{run}.csv").write_text("query,doc_id,score\n" + "".join(lines))
+    weir.benchmark("judged.csv", ['run("before.csv")', 'run("after.csv")'], ["nDCG@10"], out="out")
+    made = weir.report("out")
+    [audit] = made.audits
+    assert {"holes", "score bounds", "unanswered queries"} <= set(audit.ran)
+    assert {one.system for one in audit.findings if one.check == "score bounds"} >= {"before"}
+    assert not any(one.check == "score bounds" and one.severity == "serious" for one in audit.findings)
+    [claim] = map(str, concluded(made.study, made.audits))
+    assert claim.startswith("after is better than before on judged")
+    assert claim.endswith("as judged: unjudged documents could turn this on judged.")
+    [question] = [one for one in made.questions if one.question == "Could unjudged documents decide it?"]
+    assert (question.severity, question.answer.head) == ("serious", "Yes.")
 
 
 def test_a_sceptic_is_answered(made):

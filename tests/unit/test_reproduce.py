@@ -46,9 +46,7 @@ def test_what_others_published_is_told_from_what_nobody_did(tmp_path, capsys):
     outcomes = {c.measure: c.outcome for c in reproduce(tmp_path)}
     assert outcomes == {"nDCG@10": "not claimed", "R@10": "not claimed", "AP": "not published"}
     assert main(["study", "reproduce", str(tmp_path)]) == 0
-    told = (
-        "0 off, 2 published, not claimed (--published MODEL says what a system is), 1 with nothing published"
-    )
+    told = "0 off, 2 published, not claimed (--all lists the nearest, --published MODEL says what a system is), 1 with nothing published"
     assert told in capsys.readouterr().out
 
 

@@ -276,7 +276,7 @@ BAD_CSV = [
     ("q1,d1,2.5\nq1,d2,1.5\n", "line 1: found 'q1,d1,2.5'; expected a header that names the columns, such as query_id,doc_id,score"),
     ("", "line 1: found no header"),
     ("qid,docno,scored\nq,d,1\n", "found the columns qid, docno, scored: none of them is the score; expected one called 'score' (rename 'scored'?)"),
-    ("qid,title,score\nq,d,1\n", "none of them is the document; expected one called 'doc_id'"),
+    ("qid,title,score\nq,d,1\n", "none of them is the document; expected one called 'doc_id'; names of your own are read by: weir data import FILE -o DIR --columns doc=NAME,..."),
     ("qid,docno,score\nq,d,1\nq,e\n", "line 3: found 2 cells in 'q,e'; expected 3 cells: qid, docno, score"),
     ("qid,docno,score\nq,d,1\n\nq,e,2,x\n", "line 4: found 4 cells in 'q,e,2,x'; expected 3 cells"),
     ("qid,docno,score\nq,d,1\n,e,2\n", "line 3: found an empty qid"),

@@ -115,7 +115,7 @@ def test_counts_differ_exactly_where_they_are_not_the_published_ones(name, queri
 
 def test_ties_and_warnings_are_said_wherever_the_scores_of_a_folder_stand(odd, capsys):
     data = odd.parent / "mine"
-    ties = f"nDCG@10: {QUERIES} of {QUERIES} queries could score otherwise by the order of ties, its mean between"
+    ties = f"{QUERIES} of {QUERIES} queries could score otherwise by the order of ties: nDCG@10 0."
     rising = f"scores rise from rank to rank, as distances do, in {QUERIES} of {QUERIES} rankings"
     dropped = f"1 of {QUERIES * DOCUMENTS + 1} answers are documents that the collection does not have"
     systems = [

@@ -10,7 +10,7 @@ import weir
 from tests.unit import search_servers as ss
 from tests.unit.remote_place import expected
 from weir.cli import main
-from weir.errors import FormatError, ServiceError
+from weir.errors import BadValue, FormatError, ServiceError
 
 TEXTS = {"a": "river", "b": "dam", "c": "old river dam"}
 
@@ -48,9 +48,12 @@ def test_a_server_a_program_a_function_and_a_file_score_alike(imported, tmp_path
         )
         program = f'command("{sys.executable} echo.py")'
         table = weir.benchmark(
-            "mine", ['http("search.toml")', program, shop], ["RR", "R@10"], "results", k=10
-        )
-    assert [row.mean for row in table.rows] == [1.0] * 6
+            "mine", ['http("search.toml")', program, shop, f'rrf(http("search.toml"), {program}, depth=10)'],
+            ["RR", "R@10"], "results", k=10,
+        )  # fmt: skip
+        answers = weir.system('http("search.toml")').index({}).search({"q": "river"}, k=10)
+    assert [row.mean for row in table.rows] == [1.0] * 8
+    assert list(answers.to_dict()["q"]) == found["river"]
     again = weir.benchmark(
         "mine", ['run("' + str(next(tmp_path.glob("results/mine/shop-*/run.trec"))) + '")'], ["RR"]
     )
@@ -59,7 +62,7 @@ def test_a_server_a_program_a_function_and_a_file_score_alike(imported, tmp_path
 
 
 def test_what_reads_documents_is_refused_by_name(imported, tmp_path):
-    for system in ("bm25", 'command("true") >> score(bm25)', 'rrf(command("true"), run("x.trec"))'):
+    for system in ("bm25", 'command("true") >> score(bm25)', 'rrf(command("true"), bm25)'):
         with pytest.raises(FormatError, match=r"found no documents, which .* need none"):
             weir.benchmark("mine", [system], ["RR"])
     (imported / "queries.jsonl").unlink()
@@ -76,3 +79,8 @@ def test_where_no_answer_has_the_shape_few_are_asked_for_again(imported, tmp_pat
         with pytest.raises(ServiceError, match="no list at nowhere"):
             weir.benchmark("mine", ['http("search.toml")'], ["RR"], k=10)
         assert manners.asked.total() == 4 + len(TEXTS) - 1
+
+
+def test_an_address_in_place_of_a_system_is_told_how_a_server_is_named():
+    with pytest.raises(BadValue, match=r'a server is described in a file: http\("search.toml"\)'):
+        weir.system("http://localhost:8123/search")

@@ -1,4 +1,4 @@
-"""The public API: what `import weir` offers. Functions take what people hold and return results that print
+"""The public API of `import weir`. Functions take paths, dicts, frames or Weir's values, and return results that print
 themselves.
 
 `evaluation` scores a run, `comparisons` compares runs, `benchmark` runs systems on collections,

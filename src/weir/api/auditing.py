@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, overload
@@ -74,16 +75,17 @@ def align(
 
 @checked
 def audits(
-    *targets: str | Path,
+    *targets: str | os.PathLike[str] | Dataset,
     only: Iterable[str] = (),
     collection: Places = None,
     training: Iterable[str | Path] = (),
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return findings on collections, judgments and runs, and their effects on scores, the worst first.
+    """Return the findings of checks on collections, judgments and runs, with their effects on scores, most severe
+    first.
 
-    targets: collections by name or path, a results folder, or judgments and run files.
+    targets: collections by name or path or themselves, a results folder, or judgments and run files.
     only: these checks alone, by default all that can run.
     collection: documents, queries and rules of run files, by name or path; of a results folder where its
         collections lie now, by name.
@@ -142,7 +144,7 @@ def _one_subject(targets: Sequence[str | Path], collection: Places) -> Subject:
 
 @checked
 def subset(
-    dataset: str | Path,
+    dataset: str | Path | Dataset,
     docs: int,
     out: str | Path,
     systems: Iterable[str] = (),
@@ -152,6 +154,7 @@ def subset(
 ) -> ResultSet[SubsetProof]:
     """Write a small collection into a folder; return how well it ranks systems as the whole collection does.
 
+    dataset: a collection by name, path or itself.
     docs: documents of the small collection.
     out: the folder to write.
     systems: systems to prove it by, by default seven lexical ones.
@@ -166,7 +169,7 @@ def subset(
     from weir.measures.measure import parse_measure
     from weir.systems.expression import parse_system
 
-    whole = load(dataset)
+    whole = dataset if isinstance(dataset, Dataset) else load(dataset)
     compared_systems = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
     ordered_by = parse_measure(measure)
     part = write_subset(whole, chosen(whole, docs, seed), path_of(out))

@@ -29,8 +29,9 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, relabelled
 from weir.stats.factors import FACTOR_STUDIES
 from weir.systems import parse_system
+from weir.systems.compose import as_system
 from weir.systems.composite import parts_of
-from weir.systems.protocol import Installed
+from weir.systems.protocol import Installed, Retriever
 
 if TYPE_CHECKING:
     from weir.api.charts import Figure
@@ -46,7 +47,8 @@ Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapp
 class Benchmark:
     """Scores of systems on datasets; printed as `weir run` prints them.
 
-    `table["scifact", "bm25"]` are the scores of a cell, by query.
+    `table["scifact", "bm25"]` are the scores of a cell, by query. Where a function takes a results folder, it takes a
+    benchmark that has one.
     """
 
     REMEDY: ClassVar[str] = (
@@ -66,7 +68,8 @@ class Benchmark:
         """Return the scores of a dataset and a system, by name or by themselves; raises UnknownName."""
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
-        scores = self.scores.get((name, str(system)))
+        titled = {title: one for one, title in self.titles.items()}
+        scores = self.scores.get((name, titled.get(str(system), str(system))))
         if scores is None:
             cells = [" with ".join(reversed(one)) for one in self.scores]
             raise UnknownName("cell of this benchmark", f"{system} with {name}", cells)
@@ -74,6 +77,12 @@ class Benchmark:
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def __fspath__(self) -> str:
+        """Return the path of the results folder; raises BadValue if nothing was kept."""
+        if self.folder is None:
+            raise BadValue(f"a benchmark that kept nothing is no folder; {self.REMEDY}")
+        return str(self.folder)
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
@@ -85,6 +94,11 @@ class Benchmark:
     def notes(self) -> tuple[Note, ...]:
         """Return the notes that `weir run` prints."""
         return self.rows.notes()
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """{system: name that tables show}, of systems that are shown under another."""
+        return {row.system: row.title for row in self.rows if row.title}
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -111,7 +125,7 @@ class Benchmark:
         """
         how = ComparisonMethod(method) if isinstance(method, str) else method
         requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-        titles = {row.system: row.title for row in self.rows if row.title}
+        titles = self.titles
         name = None if baseline is None else str(baseline)
         name = next((system for system, title in titles.items() if title == name), name)
         comparisons = compare_grid(self.scores, requested, name, how)
@@ -177,7 +191,7 @@ SILENT_SECONDS = 10
 @checked
 def benchmark(
     datasets: Collection | Iterable[Collection],
-    systems: SystemLike | Iterable[SystemLike],
+    systems: SystemLike | Iterable[SystemLike] | Mapping[str, SystemLike],
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     out: str | os.PathLike[str] | None = None,
     k: int = 1000,
@@ -188,9 +202,9 @@ def benchmark(
     """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
-    systems: systems or their names.
+    systems: systems or their names; {name: system} names functions and objects, and says what tables call others.
     measures: by default nDCG@10, R@100 and Judged@10.
-    out: a results folder; the same call continues what was interrupted. None keeps nothing, and all
+    out: a results folder. The same call continues after an interruption. None keeps nothing, and all
         collections need judgments.
     k: documents of each query at most.
     drop_self: leave out documents that are the query itself.
@@ -202,13 +216,14 @@ def benchmark(
     """
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
-        tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,),
+        _systems(systems),
         tuple(measures_of(measures)),
         k,
         drop_self=drop_self,
     )
+    labels = _labels(systems, grid) if isinstance(systems, Mapping) else ()
     if out is not None:
-        return _run(grid, path_of(out), path_of(out), on, fetch)
+        return _run(grid, path_of(out), path_of(out), on, fetch, labels)
     if fetch:
         with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
             fetch_missing([one for one in grid.datasets if isinstance(one, str)], progress)
@@ -217,12 +232,31 @@ def benchmark(
             if judged_or_not(dataset).unjudged:
                 raise BadValue(f"{dataset.name} has no judgments, and its rankings need a folder (out=)")
     with temporary_folder("benchmark") as folder:
-        return _run(grid, folder, None, on)
+        return _run(grid, folder, None, on, labels=labels)
 
 
-def _run(grid: Experiment, at: Path, folder: Path | None, on: str | None, fetch: bool = False) -> Benchmark:
+def _labels(named: Mapping[str, SystemLike], grid: Experiment) -> tuple[str, ...]:
+    """Return texts such as "tuned=bm25(k1=1.2)"; raises BadValue for a name with "=" and a grid under one name."""
+    if wrong := next((name for name in named if "=" in str(name)), None):
+        raise BadValue(f"the name '{wrong}' of a system holds '='; expected a name without it")
+    systems = grid.parsed_systems()
+    if len(systems) != len(named):
+        raise BadValue(
+            f"found {len(named)} names of {len(systems)} different systems; expected a name for each"
+        )
+    return tuple(f"{name}={one}" for name, one in zip(named, systems, strict=True) if str(name) != str(one))
+
+
+def _run(
+    grid: Experiment,
+    at: Path,
+    folder: Path | None,
+    on: str | None,
+    fetch: bool = False,
+    labels: Sequence[str] = (),
+) -> Benchmark:
     with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
-        cells, rows = run_grid(grid, at, progress, on=on, fetch=fetch)
+        cells, rows = run_grid(grid, at, progress, on=on, fetch=fetch, labels=labels)
     scores = {(cell.dataset, cell.system): cell.values() for cell in cells}
     tables = partial(row_tables, rows.items, partial(tie_groups, scores))  # the folder may go
     return Benchmark(replace(rows, maker=tables), scores, folder, twin_systems(cells))
@@ -233,6 +267,15 @@ def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or sev
         isinstance(datasets, tuple) and _in_memory(datasets)
     )
     return [datasets] if alone else list(datasets)
+
+
+def _systems(systems: Any) -> tuple[Any, ...]:  # noqa: ANN401  one system or several
+    if isinstance(systems, Mapping):
+        parsed = {name: parse_system(one) if isinstance(one, str) else one for name, one in systems.items()}
+        return tuple(
+            one if isinstance(one, Retriever) else as_system(one, name) for name, one in parsed.items()
+        )
+    return tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,)
 
 
 def _in_memory(collection: object) -> bool:

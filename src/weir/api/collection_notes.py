@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.core.rounding import counted, one_or_more, percent
+from weir.core.rounding import counted, one_or_more, part_of, percent
 from weir.core.run import Run
 from weir.core.scores import Note
-from weir.datasets.card import lists_shown, metadata_card, queries_shown
+from weir.datasets.card import lists_shown, metadata_card, queries_shown, without_judgment
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
 from weir.datasets.scoring_rules import ScoringRules
+from weir.files.records import read_judgments
 from weir.measures import parse_measure
 from weir.stats.score_rows import grade_notes
 
@@ -26,7 +27,7 @@ _COMPLETE = ("R", "R_cap", "Success")
 def dataset_notes(
     datasets: Sequence[Dataset], measures: Sequence[str], k: int, dropped: bool | None = None
 ) -> list[Note]:
-    """Return all notes on collections beside scores on them.
+    """Return all notes on collections to print below scores.
 
     k: documents of each query at most.
     dropped: as in `collection_notes`.
@@ -35,6 +36,7 @@ def dataset_notes(
     for one in datasets:
         notes += [
             *_split_notes(one),
+            *_unasked_notes(one),
             *judgment_notes(one, measures),
             *ScoringRules(dataset=one).dangling_notes(one.qrels),
             *restriction_notes(one),
@@ -103,7 +105,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return a note for each measure that is 1 for any ranking of all that may be ranked, if k allows it."""
+    """Return a note for each measure that is 1 by construction: its cut-off includes every document that may
+    be ranked."""
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
         layout = dataset.layout
@@ -139,7 +142,7 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, number, "documents" or "candidates") if the cut-off includes all of them.
+    """Yield (measure, count, "documents" or "candidates") for each measure whose cut-off includes all of them.
 
     Any complete ranking then scores the same. Yields none if a relevant document is not among them.
     """
@@ -185,8 +188,30 @@ def _split_notes(dataset: Dataset) -> list[Note]:
     others = [split for split in dataset.splits if split != dataset.split]
     if not others or dataset.split == "test":
         return []
-    more = f"another one is chosen behind the name, as in {dataset.name}:{others[0]}"
+    more = f"another one is chosen after the name, as in {dataset.name}:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]
+
+
+def _unasked_notes(dataset: Dataset) -> list[Note]:
+    whole = (
+        None if dataset.layout.queries is None or dataset.entry or dataset.unjudged else dataset.all_queries
+    )
+    if whole is None or len(whole) == len(dataset.queries):
+        return []
+    names = without_judgment(
+        whole, (read_judgments(dataset.layout.need_qrels(one)) for one in dataset.splits)
+    )
+    unasked = len(set(names).difference(dataset.queries.ids.tolist()))
+    if not unasked:
+        return []
+    return [
+        Note(
+            f"{dataset.name}: {part_of(unasked, len(whole), 'queries', 'has', 'have')} no judgment and "
+            f"{one_or_more(unasked, 'is', 'are')} not asked",
+            "a TOML file that names documents and queries alone is a collection without judgments, of which all are "
+            "asked; weir labels pool then writes what to judge",
+        )
+    ]
 
 
 def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:

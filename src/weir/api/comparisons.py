@@ -19,7 +19,9 @@ from weir.api.given import (
     run_from_given,
     run_paths,
     two_folders,
+    two_given,
     two_rankings,
+    unnamed,
 )
 from weir.api.result_set import ResultSet
 from weir.api.rows import COMPARISONS, labels_of
@@ -69,7 +71,7 @@ from weir.experiment.why import WHYS, Judgments, explain_cells, explain_publishe
 from weir.files.atomic import write_text
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.files.paths import path_of
-from weir.files.runs import RESULT_RUNS, run_name
+from weir.files.runs import RESULT_RUNS, judgments_name, run_name
 from weir.files.score_files import is_baseline, read_baseline, read_values, write_baseline
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
@@ -142,13 +144,12 @@ def compare(
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
     collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer) and whose columns `by` may name; of a results folder where its collections lie now, by
-        name.
+        an answer) and whose columns `by` may name. For a results folder {name: path} of collections that moved.
     datasets: of a results folder, these datasets or groups alone.
     only: of a results folder, these systems alone.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
-    noise: file of how the systems' means move when they are asked again, from weir audit --save-noise; intervals and
-        tests on queries allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and tests on
+        queries allow for it.
 
     A difference is the second system minus the first: the later given minus the earlier, or each minus the
     baseline. Of three or more run files one that cannot be scored is left out, and a note says why. Raises
@@ -165,14 +166,14 @@ def compare(
     chosen = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     names = None if factors is None else factor_names(factors)
     wanted = _Wanted(chosen, baseline, how, by, names, tuple(labels))
-    if not systems and isinstance(qrels, (str, os.PathLike)) and path_of(qrels).suffix == ".csv":
-        qrels = read_values(path_of(qrels))
     if isinstance(qrels, Benchmark):
         if systems or by is not None or datasets or only or labels:
             raise BadValue(
                 'a benchmark is compared alone; out="results/" keeps it as a folder, which takes all options'
             )
         return qrels.compare(baseline, chosen, how) if names is None else qrels.factors(names, chosen, how)
+    if not systems and isinstance(qrels, (str, os.PathLike)) and path_of(qrels).suffix == ".csv":
+        qrels = read_values(path_of(qrels))
     if is_results_folder(qrels) and len(systems) == 1 and is_results_folder(systems[0]):
         raise BadValue(two_folders(qrels, systems[0]))
     if not systems and isinstance(qrels, (str, os.PathLike)):
@@ -191,7 +192,7 @@ def compare(
 
 def _judgments_name(judged: object) -> str:
     if isinstance(judged, (str, os.PathLike)):
-        return Path(judged).name
+        return judgments_name(judged)
     if isinstance(judged, Mapping):
         judged = next((one for one in judged.values() if isinstance(one, Scores)), None)
     if isinstance(judged, Scores):
@@ -330,7 +331,7 @@ def _compare_scores(
 def power(
     qrels: object,
     first: object,
-    second: object,
+    second: object = None,
     measures: Measures = (),
     *,
     effects: Sequence[float] = (0.01, 0.02, 0.05),
@@ -343,7 +344,7 @@ def power(
     """Return the smallest difference that the queries can show, and how many queries smaller ones need.
 
     qrels: judgments as `evaluate` takes them.
-    first, second: rankings as `evaluate` takes them, or Scores.
+    first, second: rankings as `evaluate` takes them, or Scores; or {name: ranking} of both, which measures may follow.
     measures: by default nDCG@10 and R@100; of Scores those with a direction.
     effects: differences to plan for.
     alpha: level of the two-sided test.
@@ -357,8 +358,10 @@ def power(
     of range and for another test.
     """
     name = _judgments_name(qrels)
+    if isinstance(first, Mapping) and not measures and _are_measures(second):
+        second, measures = None, cast("Measures", second)
     qrels, collection = judged_by(qrels, collection)
-    first, second = two_rankings(first, second, collection)
+    first, second = two_rankings(*two_given("power", first, second), collection)
     asked = measures_of(measures or judged_by_default(DEFAULT_MEASURES))
     rules = ScoringRules.of(collection, conventions_of(conventions))
     if paths := _all_paths((qrels, first, second)):
@@ -384,10 +387,11 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that a run wins and loses against another: diff(qrels, first, second), or two cells
+    """Return the queries that the second run wins and loses against the first: diff(qrels, first, second), or two cells
     of results folders.
 
-    first, second, third: judgments and two rankings as `evaluate` takes them, or two cells.
+    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two
+        cells.
     measure: by default nDCG@10; of folders the first that both have.
     top: how many of the largest gains and of the largest losses are shown.
     collection: the collection, by name or path: its texts are shown, and its rules hold for rankings.
@@ -396,6 +400,8 @@ def diff(
     A difference is the second run minus the first. Raises BadValue for a run that answers no judged query.
     """
     name = None if measure is None else str(measure)
+    if third is None and isinstance(second, Mapping):
+        second, third = two_given("diff", second, None)
     if third is None:
         one, other = _folder(first), _folder(second)
         if conventions_of(conventions) != DEFAULT:
@@ -413,7 +419,7 @@ def diff(
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
-    names = distinct_names([run.name for run in runs], ["first", "second"])
+    names = distinct_names([run.name for run in runs], unnamed(2))
     moves = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
     return ResultSet(DIFFERENCES, (moves,))
 
@@ -429,8 +435,8 @@ def why(
     """Return why two numbers differ: why(qrels, first, second), why(cell, other_cell), or a cell and a
     published number.
 
-    results: judgments and two rankings as `evaluate` takes them, or two folders such as
-        results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two folders such
+        as results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
         its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system claims to be.
@@ -445,6 +451,8 @@ def why(
     if qrels is not None:
         judged, collection = judged_by(qrels, collection)
     judgments = Judgments(None if qrels is None else judged, collection)
+    if len(results) == 2 and isinstance(results[1], Mapping):
+        results = (results[0], *two_given("why", results[1], None))
     match results:
         case (one,):
             explanation = explain_published(_folder(one), published, name, judgments)
@@ -462,7 +470,7 @@ def why(
             one, other = two_rankings(one, other, collection)
             refuse_mismatched(judged, one)
             runs = run_from(one), run_from(other)
-            long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
+            long = [str(run) for run in _all_paths([one, other])] or unnamed(2)
             names = distinct_names([run.name for run in runs], long)
             by_name = dict(zip(names, runs, strict=True))
             explanation = explain_rankings(qrels_from(judged), by_name, name, ScoringRules.of(collection))
@@ -503,7 +511,7 @@ def _why_engine(
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
-    """Return for each measure what leaving out the least sure queries gains: a curve, and its nAUC.
+    """Return the gain of each measure from leaving out the least confident queries: a curve, and its nAUC.
 
     run: what was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
@@ -581,7 +589,7 @@ def _scores_of_two(
         return _evaluated(judgments_from(qrels, measures_of(wanted)), run, wanted, rules)
 
     names = [one.name for one in pair if isinstance(one, Run) and one.name != Named().name]
-    names = names if len(set(names)) == len(pair) else ["first", "second"]
+    names = names if len(set(names)) == len(pair) else unnamed(2)
     return {name: scores_of_side(side) for name, side in zip(names, pair, strict=True)}
 
 
@@ -612,7 +620,7 @@ def _named_scores(value: object) -> dict[str, Scores]:
     if isinstance(value, Mapping) and value and all(isinstance(one, Scores) for one in value.values()):
         return dict(value)
     if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
-        return {f"system {n}": one for n, one in enumerate(value, 1)}
+        return dict(zip(unnamed(len(value)), value, strict=True))
     if isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
         raise BadValue(
             "found dicts without judgments; known values are compared as "
@@ -646,7 +654,7 @@ def _scores_by_name(
     if isinstance(systems, Mapping):
         names = list(systems)
     else:
-        names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
+        names = distinct_names([one.name for one in runs], unnamed(len(runs)))
     judgments = judgments_from(qrels, measures)
     return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}
 
@@ -729,9 +737,9 @@ def gate(
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking.
         Or only baseline and candidate, results folders or files of `save_baseline`.
-    measures: by default those of a saved baseline, else nDCG@10.
-    max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop} with 0.01 for the
-        others.
+    measures: by default the measures of a saved baseline, else nDCG@10.
+    max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
+        measures.
     confidence: how certain a pass and a failure must be.
     interval: one of t, percentile, bca and studentised.
     by: groups of queries as `Scores.by` takes them. Each of them can fail the gate too.
@@ -740,10 +748,10 @@ def gate(
         and nothing is written.
     conventions: rules of scoring.
     collection: of rankings, by name or path, whose rules hold (self-matches, candidates, queries without an
-        answer) and whose columns `by` may name; of results folders where their collections lie now, by name.
+        answer) and whose columns `by` may name. For results folders {name: path} of collections that moved.
     systems: of results folders, these systems alone.
-    noise: file of how the systems' means move when they are asked again, from weir audit --save-noise; bounds and
-        p-values allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and p-values
+        allow for it.
 
     A measure passes if the one-sided lower bound of candidate minus baseline is at least minus its drop,
     fails if the mean dropped by more with that confidence, and is undecided otherwise. The result is true if
@@ -764,7 +772,7 @@ def gate(
 
 
 def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
-    """Return the noise in a file, of each measure first the largest; raises FormatError for another file."""
+    """Return the noises in a file, the largest for each measure; raises FormatError for a file of another kind."""
     found = ResultSet.load(path)
     if found.kind.name != "noise":
         raise FormatError(
@@ -777,7 +785,7 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return rules of arguments as `gate` takes them; raises as it does."""
+    """Return the rules for arguments given as to `gate`; raises as it does."""
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):
         drops = {str(parse_measure(str(measure))): drop for measure, drop in max_drop.items()}
@@ -796,7 +804,7 @@ def cases_to_gate(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> GateCases:
-    """Return the scores of baseline and candidate that a gate tests, with notes.
+    """Return the scores of baseline and candidate that a gate tests, as cases with notes.
 
     given: the first three arguments of `gate`; the others as there. Raises as it does.
     """

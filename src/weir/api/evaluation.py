@@ -121,7 +121,7 @@ def _scores_of_any(
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
-    """Return judgments with a model's labels added if their calibration passes; raises BadValue for intents."""
+    """Return judgments, with a model's labels added if these pass their calibration; raises BadValue for intents."""
     from weir.files.label_files import labels_from, rater_name
     from weir.stats.calibration import gated, parse_least
 
@@ -146,7 +146,7 @@ def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> 
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments as `evaluate` takes them, of intents if a measure needs them; raises as `evaluate`."""
+    """Return judgments given as to `evaluate`, by intent if a measure needs it; raises as `evaluate`."""
     if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
         return intents_from(qrels)
     return qrels_from(qrels)

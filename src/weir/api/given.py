@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.core.run import Run
+from weir.core.scores import Scores
 from weir.datasets import catalogue
-from weir.errors import BadValue
+from weir.errors import BadValue, CallError
 from weir.files.frames import run_from
 from weir.files.paths import path_of
 from weir.files.runs import RESULT_RECORD, RESULT_RUNS
@@ -78,7 +79,7 @@ def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Pa
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a ranking as given, for a path its run file; raises as `run_path`."""
+    """Return a ranking in any form as it is, but the run file for a path; raises as `run_path`."""
     return run_path(given, collection) if isinstance(given, (str, os.PathLike)) else given
 
 
@@ -89,8 +90,33 @@ def two_rankings(first: object, second: object, collection: Collection = None) -
     return both
 
 
+def unnamed(count: int) -> list[str]:
+    """Return the names of rankings that have none."""
+    return ["first", "second"] if count == 2 else [f"system {n}" for n in range(1, count + 1)]
+
+
+def two_given(function: str, *given: object) -> tuple[object, object]:
+    """Return the two rankings of a function's arguments, which are they, or {name: ranking} of both.
+
+    Raises CallError for a lacking one, BadValue for another number of names and for named Scores.
+    """
+    match given:
+        case (Mapping() as named, None):
+            if len(named) != 2:
+                raise BadValue(f"found {len(named)} rankings by name; {function} compares two")
+            if any(isinstance(one, Scores) for one in named.values()):
+                raise BadValue(f"found Scores by name; {function} takes them in their order, without names")
+            first, second = (run_from(one_ranking(one), str(name)) for name, one in named.items())
+            return first, second
+        case (_, None):
+            raise CallError(
+                f"{function} lacks the argument second: another ranking, or both as {{name: ranking}}"
+            )
+    return given[0], given[1]
+
+
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return rankings as given, for paths the run files; raises as `run_paths`."""
+    """Return rankings in any form as they are, but the run files for paths; raises as `run_paths`."""
     run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
     return [one for of in several for one in of]

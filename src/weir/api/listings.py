@@ -89,7 +89,7 @@ def systems(system: str | None = None) -> Listing:
         return _listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
     retrievers, rerankers = [entry(name) for name in SYSTEMS], [entry(name) for name in RERANKERS]
     lines = [line for called, about in retrievers for line in (called, "    " + about.partition("\n")[0])]
-    behind = ["re-rankers, behind a system: bm25 >> score(rm3)"]
+    behind = ["re-rankers, after a system: bm25 >> score(rm3)"]
     for called, about in rerankers:
         behind += ["    " + called, "        " + about.partition("\n")[0]]
     presets = ["presets of bm25"]
@@ -130,7 +130,8 @@ def models() -> Listing:
 def model(
     name: str, dtype: str | None = None, engine: str | None = None, device: str = "auto", probe: bool = False
 ) -> Listing:
-    """Return what decides the vectors of an encoder: settings, prompts, and the engine that encodes here and why.
+    """Return the settings that decide an encoder's vectors, its prompts, and the engine that would run here with the
+    reason.
 
     name: a model, or a dense system.
     dtype: the least precision to compute in.
@@ -230,7 +231,7 @@ def measures(measure: str | None = None) -> Listing:
 
 
 def checks() -> Listing:
-    """Return the checks of an audit: what each looks for and needs."""
+    """Return the checks of an audit, each with its purpose and its inputs."""
     known = [CHECKS.get(name) for name in CHECKS]
     records = [{"check": one.name, "needs": list(one.needs), "looks for": one.summary} for one in known]
     return _listing(records, [check_table()])
@@ -259,6 +260,7 @@ EXTRAS = {
     "run": "index and search",
     "neural": "encode, re-rank on a processor, approximate search",
     "torch": "GPUs, int8, T5, language models, other architectures, training",
+    "app": "results and judging on pages in the browser",
     "servers": "PostgreSQL",
     "import-sources": "ir_datasets, YAML",
     "bridges": "objects of other tools",
@@ -281,7 +283,7 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Return packages, engines, settings, bounds and caches, as a record with a part for each; loads no model."""
+    """Return packages, engines, settings, bounds and caches of this installation, as one record; loads no model."""
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -350,7 +352,7 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels ahead of the first run; return the seconds of each kind, and where the code is kept.
+    """Compile kernels ahead of the first run; return the seconds for each kind, and the folder of the code.
 
     kinds: such as "sparse search"; by default all.
     watch: receives each line.

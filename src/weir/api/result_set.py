@@ -121,7 +121,7 @@ class ResultSet(Sequence[T], Generic[T]):
         )
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes that the command prints beside the results, last those on what was left out."""
+        """Return the notes that the command prints below the results; notes on left-out data come last."""
         return (*self.remarks, *self.left_out)
 
     def charts(self) -> tuple[Chart, ...]:

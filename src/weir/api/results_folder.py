@@ -169,9 +169,9 @@ def shown_rows(
     more: Iterable[Note] = (),
     titles: Mapping[str, str] | None = None,
 ) -> ShownRows:
-    """Return (the cells with current scores, their means and the notes on them); raises BadValue if all are outdated.
+    """Return (the cells with current scores, their means, notes on both); raises BadValue if all cells are outdated.
 
-    measures: these alone, in this order; by default all.
+    measures: these alone, in this order. Default: all.
     more: the last notes.
     titles: names to show for systems.
     """
@@ -252,7 +252,7 @@ def run_grid(
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return what made each result of a folder, stage by stage; arguments as in `results`."""
+    """Return the record of every stage of each result of a folder; arguments as in `results`."""
     cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
     return ResultSet(experiment.results.PROVENANCES, tuple(map(provenance_of, cells)), notes)
@@ -269,7 +269,7 @@ def verify(
     and is sound.
 
     progress: receives (folder, number checked, number in all).
-    fetch: download the collections that records name; by default nothing is asked of the network and nothing
+    fetch: download the collections that records name. By default nothing is asked of the network and nothing
         is written.
     collection: where a collection lies now, by name, if it is not where the records say.
 
@@ -285,7 +285,7 @@ def verify(
 
 @checked
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
-    """Return the cost of each system of a results folder beside its quality by a measure.
+    """Return the cost of each system of a results folder and its quality by a measure.
 
     measure: the quality shown, such as nDCG@10; by default the first.
 
@@ -542,6 +542,6 @@ def is_judgments(name: str) -> bool:
 
 
 def describe_judgments(name: str) -> ResultSet[JudgmentsCard]:
-    """Return the counts of a file of judgments; raises FormatError for another file."""
+    """Return the counts of a judgments file; raises FormatError for a file of another kind."""
     path = path_of(name)
     return ResultSet(JUDGMENTS_CARDS, (judgments_card(path.name, read_qrels(path)),))

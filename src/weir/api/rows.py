@@ -297,13 +297,14 @@ def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None
 def _comparison_html(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     """Return the marked means with their key, then every pair and how the numbers were made, folded if many.
 
-    Means on one collection have intervals and ranks; on several they make a grid.
+    Means on one collection have intervals; on several they make a grid.
     """
     pairs = pair_tables(comparisons)[1]
     tables = grids_marked(_comparison_grids(comparisons))
     if len({(c.dataset, c.group) for c in comparisons}) > 1:
         pairs = replace(pairs, folded=f"{len(pairs.rows)} pairs, each with its verdict")
     elif tables:
+        pairs = pairs.without(0)  # the dataset, which titles name
         of_each = [standings_table(c, marked=True) for c in briefly_named(comparisons)[0]]
         tables = (*of_each[:-1], replace(of_each[-1], notes=tables[-1].notes))
     shown = tables[-1].notes if tables else ()

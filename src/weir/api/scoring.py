@@ -18,7 +18,7 @@ from weir.datasets.load import Dataset, query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
-from weir.files.runs import read_run
+from weir.files.runs import judgments_name, read_run
 from weir.files.score_files import values_csv, values_json, values_lines
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.measures.evaluate import DEFAULT, Conventions, each_file, judgments_for, names_of_runs
@@ -67,13 +67,14 @@ class FileScores:
         return ResultSet(WITHIN_GROUPS, tuple(several), (*self.label_notes, *self.notes), self.left_out)
 
     def abstentions(self, confidence: str) -> Iterator[ResultSet[Abstention]]:
-        """Yield what leaving out the least sure queries of each run gains; raises UnknownName for a confidence."""
+        """Yield for each run the gain from leaving out the least confident queries; raises UnknownName for a
+        confidence."""
         for name, scores in self.scores.items():
             run = self.rules.ranked(read_run(self.files[name]))
             yield ResultSet(ABSTENTIONS, tuple(abstention(run, scores, confidence)))
 
     def by_query(self, form: str | None) -> list[tuple[tuple[str, ...], Scores]]:
-        """Return [(cells that name a run in this form, its scores)]."""
+        """Return [(cells that name a run in this form, its scores by query)]."""
         return [
             ((self.dataset, name) if form == "csv" else (name,) * (len(part) > 1), one)
             for part in (self.scores, self.by_pair)
@@ -130,8 +131,7 @@ def score_files(
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
         notes += rules.dangling_notes(judgments)
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
-    name = Path(qrels).name or Path(qrels).absolute().name
-    return FileScores(name, files, scores, by_pair, rules, tuple(notes), left_out, called)
+    return FileScores(judgments_name(qrels), files, scores, by_pair, rules, tuple(notes), left_out, called)
 
 
 def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
@@ -154,7 +154,7 @@ def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: Scori
 def values_text(
     placed: Iterable[tuple[tuple[str, ...], Scores]], form: str | None, cell: Callable[[str], str] = str
 ) -> str:
-    """Return the values of each query as csv, json or lines with tabs, after the names of their place.
+    """Return the values of each query as csv, json or tab-separated lines, after the dataset or system they belong to.
 
     cell: escapes a cell of a line.
     """

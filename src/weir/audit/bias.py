@@ -191,7 +191,7 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the queries by features with two or more values; the collection's own come last.
+    """Yield groupings of the queries by features with two or more values; columns of the collection come last.
 
     Raises BadValue without queries.
     """
@@ -206,9 +206,9 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
     groupings = [
         grouping("length", _thirds(words, "words")),
         grouping("question word", [w if w in QUESTION_WORDS else "no question word" for w in openings]),
-        grouping("number", ["has a number" if any(map(str.isdigit, t)) else "none" for t in texts]),
-        grouping("negation", ["has a negation" if NEGATION.search(t) else "none" for t in texts]),
-        grouping("entity", ["names something" if CAPITALISED.search(t) else "none" for t in texts]),
+        grouping("number", ["has a number" if any(map(str.isdigit, t)) else "has none" for t in texts]),
+        grouping("negation", ["has a negation" if NEGATION.search(t) else "has none" for t in texts]),
+        grouping("entity", ["names something" if CAPITALISED.search(t) else "names nothing" for t in texts]),
         topics(subject),
     ]
     if subject.qrels is not None:
@@ -216,7 +216,13 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
         judged = qrels.queries.tolist()
         relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
         kinds = [
-            "1 relevant" if n == 1 else "2 to 5 relevant" if 2 <= n <= 5 else "more" if n else ""
+            "1 relevant"
+            if n == 1
+            else "2 to 5 relevant"
+            if 2 <= n <= 5
+            else "6 or more relevant"
+            if n
+            else ""
             for n in relevant
         ]
         groupings.append(grouping("relevant documents", kinds, judged))
@@ -239,7 +245,11 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
     if not len(defined):
         return [""] * len(values)
     low, high = np.quantile(defined, [1 / 3, 2 / 3], method="lower").tolist()
-    labels = [f"up to {low:.4g} {unit}", f"over {low:.4g} up to {high:.4g} {unit}", f"over {high:.4g} {unit}"]
+    labels = [
+        f"up to {low:.4g} {unit.removesuffix('s') if low == 1 else unit}",
+        f"over {low:.4g} up to {high:.4g} {unit}",
+        f"over {high:.4g} {unit}",
+    ]
     return ["" if np.isnan(v) else labels[int(v > low) + int(v > high)] for v in values.tolist()]
 
 
@@ -312,7 +322,7 @@ MOST_SYSTEMS = 6
 
 @dataclass(frozen=True)
 class Slice:
-    """A group of queries, with the difference of two systems on it and on the rest."""
+    """A group of queries, with the difference of two systems on the group and on all other queries."""
 
     feature: str
     label: str
@@ -386,7 +396,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
 
 @check("slices", needs=["queries", "qrels", "runs"])
 def slices(subject: Subject) -> Iterator[Finding]:
-    """Kinds of queries on which the difference of two systems is not that on the rest.
+    """Kinds of queries on which the difference of two systems deviates from the difference on all other queries.
 
     Kinds: length, question word, numbers, negation, names, topic, judgments, the collection's own columns.
     """

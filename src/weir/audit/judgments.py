@@ -19,7 +19,7 @@ from weir.core.run import Run
 from weir.core.strings import Grades, Int64
 from weir.core.subject import Subject
 from weir.datasets import catalogue
-from weir.datasets.card import normalised
+from weir.datasets.card import normalised, without_judgment
 from weir.datasets.load import SELF_MATCHES
 from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import parse_measure
@@ -65,7 +65,7 @@ def dangling(subject: Subject) -> Iterator[Finding]:
             "caution",
             f"{part_of(len(missing_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
             f"and {one_or_more(len(missing_query), 'is', 'are')} never asked",
-            "they are left out of the grid; take queries and judgments of one version",
+            "they score 0 (missing=answered-only leaves them out): take queries and judgments of one version",
             (("queries", float(len(missing_query))),),
             tuple(qrels.queries.take(missing_query[:5]).tolist()),
         )
@@ -202,8 +202,7 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
     """Queries without a judgment in any split, and judgments without any query."""
     queries = subject.need_queries()
     splits = [subject.qrels, *(training.qrels for training in subject.training)]
-    judged = {name for qrels in splits if qrels is not None for name in qrels.queries.tolist()}
-    unjudged = [name for name in queries.ids.tolist() if name not in judged]
+    unjudged = without_judgment(queries, [qrels for qrels in splits if qrels is not None])
     numbers = (("queries", float(len(unjudged))),)
     if not unjudged or all(qrels is None for qrels in splits):
         return
@@ -330,7 +329,7 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
         if unscored:
             yield Finding(
                 "caution",
-                f"leaves {unscored:,} of {candidates:,} candidates unscored, behind its depth",
+                f"leaves {unscored:,} of {candidates:,} candidates unscored, beyond its depth",
                 "name no depth: candidates are re-ranked whole",
                 (("unscored", float(unscored)),),
                 system=name,
@@ -408,11 +407,18 @@ def holes(subject: Subject) -> Iterator[Finding]:
         low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
         gap = shares[high] - shares[low]
         if gap >= UNEQUAL:
+            mean = {name: float(MEASURE.per_query(subject.joins[name]).mean()) for name in (low, high)}
+            pair = {name: subject.runs[name] for name in mean}
+            settled = mean[low] != mean[high] and not turning_pairs(pair, subject.need_qrels())
+            better = max(mean, key=mean.__getitem__)
+            order = f"; whatever the unjudged ones are, {better} has the higher {MEASURE}" if settled else ""
             yield Finding(
-                "serious",
+                "caution" if settled else "serious",
                 f"the systems are not judged alike: {rounding.percent(shares[high])} of the first "
-                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}",
-                f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
+                f"{CUTOFF} of {high}, {rounding.percent(shares[low])} of {low}{order}",
+                "judge both to the same depth before you say how far they are apart"
+                if settled
+                else f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
                 (("difference of judged shares", gap), *shares.items()),
             )
 

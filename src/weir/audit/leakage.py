@@ -45,13 +45,13 @@ class Leaks:
 
     @property
     def any(self) -> NDArray[np.bool_]:
-        """True for queries known by their text."""
+        """True for queries whose text is found."""
         by_text: NDArray[np.bool_] = self.exact | self.normalised | self.grams
         return by_text
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
-    """Return the queries found among the training queries; `relevant` are the relevant documents by test query."""
+    """Return the test queries found among the training queries; `relevant` has the relevant documents by test query."""
     texts = queries.text.tolist()
     training_texts = training.queries.text.tolist()
     same, grams = set(training_texts), {g for text in training_texts for g in _grams(text)}

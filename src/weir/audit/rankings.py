@@ -31,7 +31,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ranking_hashes(run: Run, k: int = FIRST_RANKS) -> dict[str, int]:
-    """Return {query: hash of its first k documents in order}, without rankings below FEWEST_DOCUMENTS."""
+    """Return {query: hash of the first k documents in order}; rankings shorter than FEWEST_DOCUMENTS are left out."""
     top = run.top(k)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
@@ -91,7 +91,7 @@ def places_in(first: Run, second: Run, k: int = FIRST_RANKS, depth: int = CANDID
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """Return the ranks of the commonest order and its number of rows; ((), 0) for none."""
+    """Return the ranks of the most frequent order and its number of rows; ((), 0) without rows."""
     # Ascending places do not count (a filter leaves the first ranking so), nor orders with a document the first
     # lacks.
     turned = places[(places > 0).all(axis=1) & (np.diff(places, axis=1) < 0).any(axis=1)]
@@ -103,8 +103,8 @@ def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
 
 
 def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
-    """Return (ranks, queries with it, queries so long) of the longest order at the top that SAME_SHARE of
-    queries have.
+    """Return (ranks, queries with them, queries so long) of the longest order at the top shared by SAME_SHARE of the
+    queries.
 
     ((), 0, 0) for none.
     """
@@ -158,7 +158,8 @@ def unanswered_queries(subject: Subject) -> Iterator[Finding]:
 
 @check("query-independent rankings", needs=["runs"])
 def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
-    """Systems whose first 3 to 10 documents come from the same places of another's ranking for half of the queries.
+    """Systems whose first 3 to 10 documents are the same permutation of another system's ranking for half of the
+    queries.
 
     Cause: a language model that gives the same answer to every re-ranking prompt, which scores do not show.
     """

@@ -48,7 +48,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """Return the kinds of spelling (DECOMPOSED or of KINDS) in a text that search takes for other words."""
+    """Return the kinds of spelling (DECOMPOSED or of KINDS) in a text that keep it from matching the usual spelling."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]
@@ -68,7 +68,7 @@ def _words(text: str) -> set[str]:
 
 @dataclass
 class _Seen:
-    """The number of texts or ids of each kind, and the first of them."""
+    """Number of texts or ids of each kind, and the first few of them."""
 
     count: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=dict)

@@ -107,7 +107,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class SubsetProof:
-    """The order of systems on a subset and on the whole collection."""
+    """The order of systems on a subset and on the whole collection, with their agreement."""
 
     measure: str
     systems: tuple[str, ...]
@@ -295,8 +295,8 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
         if cut:
             yield Finding(
                 "note",
-                f"the last document, at rank {k:,}, is tied in {cut:,} queries: measures that look so deep depend on "
-                "where the ranking was cut",
+                f"the last document, at rank {k:,}, is tied in {rounding.counted(cut, 'query', 'queries')}: measures "
+                "that look so deep depend on where the ranking was cut",
                 f"search deeper, such as to rank {2 * k:,}",
                 (("k", float(k)), ("queries", float(cut))),
                 system=name,

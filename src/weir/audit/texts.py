@@ -167,7 +167,7 @@ class LengthProfile:
 
 
 def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANKS) -> LengthProfile | None:
-    """Return the profile of the first k of each ranking; None if the collection has none of them."""
+    """Return lengths of the first k documents of each ranking; None if the collection has none of them."""
     top = run.top(k)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
     in_corpus = at >= 0
@@ -251,7 +251,7 @@ def lengths(subject: Subject) -> Iterator[Finding]:
             )
 
 
-# Truncation: documents longer than an encoder reads, and relevant ones that match only behind the cut.
+# Truncation: documents longer than an encoder reads, and relevant ones that match only after the cut.
 
 LIMITS_TOKENS = (256, 512)
 """Limits of all-MiniLM-L6-v2, and of BERT-like encoders."""
@@ -279,7 +279,7 @@ def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
 
 
 def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
-    """Return the documents that an encoder cuts, by its own tokens."""
+    """Return the documents that exceed an encoder's limit, counted in its own tokens."""
     extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
     tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
     characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
@@ -293,7 +293,8 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return the number of (query, relevant document) pairs that share words only after the cut, and of pairs cut."""
+    """Return (number of query and relevant document pairs whose shared words all stand after the cut, number of cut
+    pairs)."""
     corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
     ptr, term = table.add(queries.text)
@@ -312,7 +313,7 @@ def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
 
 @check("truncation", needs=["corpus"])
 def truncation(subject: Subject) -> Iterator[Finding]:
-    """Documents that an encoder cannot read whole, and the relevant ones lost by that.
+    """Documents that exceed an encoder's limit, and the relevant documents whose matching words are cut off.
 
     With --encoder by its tokens, else by words for 256 and 512 tokens, a lower bound.
     """
@@ -341,7 +342,7 @@ def truncation(subject: Subject) -> Iterator[Finding]:
             if cut:
                 losses += (
                     f"; of {counted(cut, 'relevant one')} cut at {by.limit}, {lost:,} "
-                    f"{one_or_more(lost, 'shares', 'share')} words only behind it"
+                    f"{one_or_more(lost, 'shares', 'share')} words only after it"
                 )
     if max(shares.values()) < LEAST_SHARE and not lost_any:
         return

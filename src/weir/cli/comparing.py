@@ -19,6 +19,7 @@ from weir.cli.options import (
     options,
 )
 from weir.cli.terminal import EXIT_CODES, present, say
+from weir.core.rounding import counted
 from weir.errors import BadValue
 from weir.files.atomic import is_stream
 
@@ -217,8 +218,8 @@ def _save(
     )
     queries = sum(len(one.scores.queries) for one in saved.datasets.values())
     size = "" if is_stream(save) else f", {save.stat().st_size:,} bytes"
-    datasets = f"{len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}"
-    say(f"{save}: {saved.system} on {datasets}, {queries:,} queries{size}")
+    datasets = f"{counted(len(saved.datasets), 'dataset')}, {counted(queries, 'query', 'queries')}"
+    say(f"{save}: {saved.system} on {datasets}{size}")
     return 0
 
 

@@ -85,7 +85,7 @@ def _source(module: str) -> str:
 
 
 def _assigned(name: str, kind: str, module: str) -> tuple[str, str] | None:
-    """Return (source of the value of a module's name, the module that assigns it), also for an imported name."""
+    """Return (source of the value assigned to a name, the module of the assignment), following imports."""
     source = _source(module)
     if found := re.search(rf"^{name}{kind} *= *(.+)$", source, re.MULTILINE):
         return found[1], module

@@ -202,7 +202,7 @@ def load_command(name: str) -> click.Command:
 
 
 def _extended(name: str, command: click.Command) -> click.Command:
-    """Return a command with the options of slices, which entry points in the group `weir.command_options` add."""
+    """Return a command with additional options from entry points in the group `weir.command_options`."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group="weir.command_options", name=name):
@@ -335,7 +335,7 @@ INTERNAL, SHORTAGE = 70, 71
 
 
 class _Unread(BaseException):
-    """Raised when the reader of the output, such as `head`, has closed it."""
+    """Raised when the reader of the output, such as `head`, has closed the pipe."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -463,7 +463,7 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the call with options added before words that lack them; "" if no option of the command takes one."""
+    """Return the call with missing option names put before its words; "" if no option of the command fits."""
     import shlex
 
     from weir.cli.options import option_of

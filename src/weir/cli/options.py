@@ -82,7 +82,7 @@ FOLDER = _Given(_folder)
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Complete measures by name, with the usual cut-offs; after @ the cut-offs."""
+    """Complete the names of measures, with common cut-offs after @."""
     if "@" in begun:
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []
@@ -214,7 +214,7 @@ def table_options(command: F) -> F:
 
 
 def option_of(word: str, command: click.Command) -> str:
-    """Return the option that takes such a word: -d, -s or -m by its kind, -o for a new path; "" if none does."""
+    """Return the option that would take a word: -d, -s or -m by its kind, -o for a new path; "" if none does."""
 
     def is_measure() -> bool:
         with suppress(WeirError):

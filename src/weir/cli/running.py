@@ -90,7 +90,7 @@ def run_command(
 
 
 def _experiment(path: Path | None, grid: Given) -> Experiment:
-    """Return the experiment of a file, or an empty one, with the options in place of its own values."""
+    """Return the experiment of a file, or an empty one, with values from the options replacing its own."""
     context, of = click.get_current_context(), experiment.experiment.Experiment
     if path is not None and not path.is_file() and option_of(str(path), context.command) not in ("", "-o"):
         raise click.UsageError(f"Got unexpected extra argument ({path})", context)

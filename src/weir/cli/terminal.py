@@ -36,7 +36,7 @@ _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 class _Shown(io.TextIOBase):
-    """An output that escapes characters that are not printable, but for line ends."""
+    """An output stream that escapes unprintable characters except line ends."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
@@ -107,7 +107,7 @@ def show_raw() -> None:
 
 
 def give_output_to_file() -> None:
-    """Keep standard output for a file that is written there (`-o -`); tables go to standard error."""
+    """Reserve standard output for a file written there (`-o -`); tables go to standard error."""
     if isinstance(sys.stdout, _Shown):
         sys.stdout.of_file = True
 
@@ -157,7 +157,7 @@ def _shows_colours() -> bool:
 
 
 def show(text: str, styled: bool = True) -> None:
-    """Print a text unless it is empty; styled: it has colours of its own, and its cells are printable."""
+    """Print a text unless it is empty; a `styled` text keeps its colours in a terminal."""
     out = sys.stdout
     if not text:
         return
@@ -170,7 +170,7 @@ def show(text: str, styled: bool = True) -> None:
 def show_results(
     results: ResultSet[Any], form: str | None = None, options: Mapping[str, object] | None = None
 ) -> None:
-    """Print results without their notes; arguments as `present`."""
+    """Print results without their notes."""
     shown = results.shown(form or "text", _output_width(), _shows_colours(), options)
     show(shown if form else as_options(shown), form is None)
 
@@ -197,7 +197,7 @@ def present(
 
 
 def tell(notes: Iterable[Note], left_out: Iterable[Note] = (), details: bool = False) -> int:
-    """Print notes on standard error, then what was left out; return 2 if anything was, else 0."""
+    """Print notes on standard error, then notes on left-out data; return exit code 2 if data was left out, else 0."""
     say_notes(notes, details)
     refused = list(left_out)
     for note in refused:

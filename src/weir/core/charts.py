@@ -27,7 +27,7 @@ from weir.core.tables import html_escaped
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its interval; `low` and `high` are None if it has none."""
+    """A value with its confidence interval; `low` and `high` are None without one."""
 
     value: float
     low: float | None = None
@@ -175,7 +175,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """Numbers and short names of the systems of a page, the same in all of its charts."""
+    """Colour numbers and short names of the systems of a page, the same in all of its charts."""
 
     names: tuple[str, ...]
     """In the order of the experiment."""
@@ -184,7 +184,7 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """Return the number of a system's colour and mark: 0 for bm25, others from 1, UNCOLOURED without one.
+        """Return the number of a system's colour and mark: 0 for bm25, 1 and more for others, UNCOLOURED for none.
 
         If there are more systems than colours, those with the fewest settings in their labels get one.
         """
@@ -192,8 +192,13 @@ class SystemNumbers:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        own = [one for one in self.names if one == "bm25" or (one.startswith("bm25(") and ">>" not in one)]
-        grey = min(own, key=lambda one: (one != "bm25", one), default=None)
+        shown = {one: self.label(one) for one in self.names}  # alike in a chart that knows labels alone
+        own = [
+            one
+            for one, label in shown.items()
+            if label == "bm25" or (label.startswith("bm25(") and ">>" not in label)
+        ]
+        grey = min(own, key=lambda one: (shown[one] != "bm25", one), default=None)
         others = [one for one in self.names if one != grey]
         if len(others) > len(LIGHT):
             others = sorted(others, key=lambda one: (self.label(one).count("="), self.label(one)))[
@@ -326,6 +331,7 @@ def css(notebook: bool = False) -> str:
         where = ",".join(f"{page} .weir-figure" for page in DARK_NOTEBOOKS)
         themes = (
             f".weir-figure{{{light}background:var(--weir-paper);color:var(--weir-ink);padding:4px 8px}}"
+            ".weir-figure{break-inside:avoid}"
             f"{where}{{{dark}}}"
             f"@media print{{.weir-figure.weir-figure.weir-figure{{{light}}}}}"
         )
@@ -381,7 +387,7 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int, inter: bool = True) -> tuple[Chart, ...]:
-    """Return the parts into which a page may break a chart, one below another, with the same axis and headings."""
+    """Return the parts into which a page may break a chart, in order, each with the same axis and headings."""
     look = _look(width, True, inter)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -551,7 +557,7 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return each name cut to fit a width in pixels; names whose cuts are alike keep the part in which they differ."""
+    """Return each name cut to a width in pixels; names that would look alike keep the part in which they differ."""
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -622,7 +628,7 @@ def icon_svg(verdict: str) -> str:
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """Return an interval on its own axis for a table cell, as wide as the cell; None draws the axis and its name."""
+    """Return an interval on its own axis as SVG for a table cell; for None only the axis and its name."""
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -752,7 +758,7 @@ def _beside(chart: Intervals, width: float, look: Look) -> int:
 
 
 def _span(chart: Intervals) -> tuple[float, float]:
-    """Return the ends of an axis; with many panels, simultaneous intervals do not count."""
+    """Return the ends of an axis; for many panels simultaneous intervals are ignored."""
     chart = chart.whole or chart
     few = len(chart.panels) <= FEW_PANELS
     ends: list[float] = [
@@ -975,7 +981,7 @@ def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple
 def _point_labels(
     chart: Points, plane: _Plane, width: float, taken: list[_Box], lines: Sequence[_Box], look: Look
 ) -> tuple[list[str], list[str]]:
-    """Return the labels of points, and names too long to stand beside theirs, which have numbers instead.
+    """Return the labels of points, and the names too long to stand at their points, which get numbers.
 
     taken: boxes that labels avoid; labels and lines to them are added.
     """
@@ -1062,7 +1068,7 @@ def _place(
 ) -> _Box:
     """Return the nearest box for a mark's label that covers nothing, or else the least, of `taken`.
 
-    Each line crossed counts as half as many pixels farther as the box covers of it.
+    A pixel of a line that the box covers, such as an interval's, counts as 1.5 pixels farther: some 70 for a bar.
     """
     marks, crossed = (np.array(boxes, np.float64).reshape(-1, 4) for boxes in (taken, lines))
     begin = max(room[0], min(x + 8, room[2] - wide))
@@ -1078,7 +1084,7 @@ def _place(
             box = (a, b, a + wide, b + 16)
             if box[0] < room[0] or box[1] < room[1] or box[2] > room[2] or box[3] > room[3]:
                 continue
-            found = _covered(box, marks), distance + _covered(box, crossed) / 2
+            found = _covered(box, marks), distance + _covered(box, crossed) * 1.5
             if found < least:
                 best, least = box, found
     return best

@@ -59,11 +59,13 @@ class Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame (pandas,
         polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
 
-        Raises BadValue.
+        {} is NO_DOCUMENTS, on which systems with documents of their own are asked. Raises BadValue.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
         )
+        if not documents:
+            return NO_DOCUMENTS
         titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
             title, text, other = _parts_of(name, document)
@@ -185,7 +187,8 @@ class Corpus:
         return names
 
     def _columns(self, view: str) -> list[tuple[str, _Sliced]]:
-        """Return (name, column) of the fields of a view; an absent `title` counts as empty only if it stands alone."""
+        """Return (name, column) of the fields of a view; an absent `title` is an empty column only if it is the only
+        field."""
         names = self._names(view)
         if self.title is None and len(names) > 1:
             names = tuple(name for name in names if name != TITLE)

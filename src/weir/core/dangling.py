@@ -1,4 +1,4 @@
-"""Judgments of documents that a collection does not have."""
+"""Judgments of documents and queries that a collection does not have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.core.qrels import Qrels
-from weir.core.rounding import counted
+from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 
@@ -66,6 +66,22 @@ def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
     """Return one note on judgments of missing documents, or none."""
     found = dangling(qrels, docs)
     return [] if found is None else [found.note(collection)]
+
+
+def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
+    """Return one note on judged queries that the collection does not have and no system is asked, or none."""
+    missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
+    if not len(missing):
+        return []
+    names = qrels.queries.take(missing[:EXAMPLES]).tolist()
+    said = part_of(len(missing), len(qrels), "judged queries", "is", "are")
+    more = ", such as " if len(missing) > EXAMPLES else ": "
+    return [
+        Note(
+            f"{collection}: {said} not among its queries, and asked of no system{more}{', '.join(map(repr, names))}",
+            "take queries and judgments of one version; missing=answered-only leaves out queries without an answer",
+        )
+    ]
 
 
 def _probable_cause(names: list[str], docs: Ids) -> str:

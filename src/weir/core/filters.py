@@ -24,7 +24,7 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """Documents listed for each query, each once and in the given order; a query may have none."""
+    """Documents listed for each query, without repetition, in the given order; possibly none."""
 
     docs: Ids
     ptr: Int64
@@ -233,7 +233,7 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the fields of some documents; a text with a lone surrogate raises BadValue when it is read."""
+        """Return the fields of some documents held in memory; reading a text with a lone surrogate raises BadValue."""
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
@@ -514,7 +514,7 @@ def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentMasks:
-    """The documents that may be ranked for each query, as bits: one row for each distinct filter."""
+    """The documents that may be ranked for each query, as one row of bits for each distinct filter."""
 
     docs: Ids
     """All N documents."""

@@ -110,7 +110,7 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the join of these queries in this order, without intents and `beside`; queries may repeat."""
+        """Return the join of some queries in the given order, without intents and `beside`; queries may repeat."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
         ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])
@@ -309,7 +309,7 @@ class _Columns:
         return _Columns(width, of_doc, column, perhaps)
 
     def columns_of(self, doc: Int32) -> tuple[Int64 | None, Int32]:
-        """Return (positions among `doc`, None for all; their columns)."""
+        """Return (positions among `doc` or None for all, the columns of these documents)."""
         if self.of_doc is None:
             return None, doc
         if self.perhaps is None:
@@ -349,7 +349,7 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return intent and rank as `found`, for ndeval's greedy ideal ranking (the optimum is NP-hard).
+        """Return intent and rank, as `found`, in ndeval's greedy ideal ranking (the optimum is NP-hard).
 
         Each document of an intent multiplies the gain of the next by 1 - alpha; ties go to the larger identifier.
         """

@@ -26,10 +26,10 @@ def keys(keyed: _Keyed[object]) -> KeysView[str]:
 
 
 def values(keyed: _Keyed[V_co]) -> ValuesView[V_co]:
-    """Return the entry of each identifier, as `dict.values`; each is made when it is asked for."""
+    """Return a view of all entries, as `dict.values`; each entry is made on access."""
     return ValuesView(keyed)
 
 
 def items(keyed: _Keyed[V_co]) -> ItemsView[str, V_co]:
-    """Return (identifier, entry) of each, as `dict.items`; each is made when it is asked for."""
+    """Return a view of all (identifier, entry) pairs, as `dict.items`; each entry is made on access."""
     return ItemsView(keyed)

@@ -65,7 +65,7 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """Return the permutation `order` with tied rows, which are adjacent in it, in the order of their
+    """Return the permutation `order` with tied rows, which are adjacent in it, sorted by the tie order of their
     documents.
 
     tie_rank_of: returns the `Ids.tie_ranks` of tied rows.
@@ -160,7 +160,7 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 
 
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return (k, number of rankings of length k that end in a tie) for the maximal length k.
+    """Return (k, number of rankings of length k that end within a tie) for the largest length k.
 
     (0, 0) unless at least two rankings, and half of the nonempty ones, have length k.
     """

@@ -43,7 +43,7 @@ class Origin:
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Return the reasons why two scores must not be compared, as words after "they are"; [] if they may.
+    """Return the reasons why two scores must not be compared, as phrases after "they are"; [] if they may.
 
     paired: compare the judgments of common queries only, as paired values need; otherwise all must be equal.
     """

@@ -54,7 +54,7 @@ class Origins:
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
-        """Return these origins followed by others."""
+        """Return these origins followed by the other ones."""
         names = tuple(dict.fromkeys([*self.names, *other.names]))
         number = np.array([names.index(name) for name in other.names], np.int32)
         return Origins(names, np.concatenate([self.code, number[other.code]]))
@@ -63,7 +63,7 @@ class Origins:
         return [self.names[code] for code in self.code.tolist()]
 
     def of_models(self) -> NDArray[np.bool_]:
-        """Return which judgments are by models, whose origin begins with "llm:", bool[n]."""
+        """Return the mask of judgments by models, whose origins begin with "llm:", bool[n]."""
         models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
         return np.asarray(models[self.code], np.bool_)
 
@@ -89,15 +89,16 @@ WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgmen
 
 
 class Beside(Protocol):
-    """What a file beside the judgments says of documents, joined with rankings as judgments are."""
+    """Rules on documents from a file next to the judgments, to be joined with rankings as judgments are."""
 
     @property
     def digest(self) -> str:
-        """Return a hash of all that it says, for keys of scores."""
+        """Return a hash of all rules, for keys of scores."""
         ...
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return what its measures read of a run (`Judged.beside`), with queries numbered as given."""
+        """Return the rules joined with a run, as measures read them (`Judged.beside`), with queries numbered
+        as given."""
         ...
 
 

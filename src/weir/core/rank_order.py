@@ -24,7 +24,7 @@ CHANCE = 0.001
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of agreement between given order and scores; addition merges parts of a file."""
+    """Counts of agreement between the order of rows and scores; counts of parts of a file can be added."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
@@ -68,7 +68,7 @@ class OrderCounts:
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence on each sign that rows are meant in another order than by score."""
+        """Return a sentence for each sign that the rows are meant in another order than by score."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -146,7 +146,8 @@ def _looks_exchanged(
 
 
 def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, int, int]:
-    """Return how many rankings change with rank, how many of these against it, and how many only against it."""
+    """Return (rankings whose scores change with rank, those of them with some contradiction of ranks, those with
+    nothing else)."""
     if ((rank[1:] < rank[:-1]) & (query[1:] == query[:-1])).any():
         order = np.lexsort((rank, query))
         query, rank, score = query[order], rank[order], score[order]
@@ -170,7 +171,7 @@ def may_rise(cuts: Int64, score: Float64) -> bool:
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
-    """Return `order_counts` of a block of rankings, reading ranks only if they can matter.
+    """Return `order_counts` of a block of rankings; ranks are only read if they can change the counts.
 
     If all scores fall, only the ranks of a file's first HEAD_ROWS are read.
 

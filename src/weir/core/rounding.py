@@ -13,7 +13,7 @@ def score(value: float) -> str:
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval in brackets; "[-]" if it has no ends."""
+    """Return an interval as text in brackets; "[-]" for NaN bounds."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return "[-]"
     return f"[{shown(low)}, {shown(high)}]"

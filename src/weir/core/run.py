@@ -261,11 +261,12 @@ class Run:
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
-        """Return the number of documents of each query that share their score with another, int32[Q]."""
+        """Return, for each query, the number of its documents that share their score with another one, int32[Q]."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return the rank of each row if scores are compared as floats, int32[n]; None if equal or not known."""
+        """Return the rank of each row if scores are compared as floats, int32[n]; None if the ranks are the same or
+        unknown."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)

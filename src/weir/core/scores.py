@@ -64,7 +64,7 @@ class LabelUse:
     """float64[M, Q]: values by people's labels alone; None if equal to the scores or unknown."""
 
     def take(self, rows: Int64) -> LabelUse:
-        """Return the same for some queries; the share is then unknown."""
+        """Return the same use for some of the queries; the model's share is then unknown."""
         people = None if self.people is None else self.people[:, rows]
         return replace(self, people=people, share=math.nan)
 
@@ -113,7 +113,7 @@ class Row:
 
     @property
     def called(self) -> str:
-        """The name that readers are shown, in tables and notes."""
+        """The name shown in tables and notes."""
         return self.title or self.system
 
     @staticmethod
@@ -300,7 +300,7 @@ class Scores:
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of these query numbers; facts about all queries together become unknown."""
+        """Return the scores of some query numbers; facts about all queries become unknown."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         return Scores(
             self.measures,
@@ -481,7 +481,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or its bound as reported: its exponential if the values are logarithms."""
+    """Return a mean or bound as reported: its exponential if the values are logarithms."""
     return math.exp(mean) if geometric else mean
 
 
@@ -507,7 +507,7 @@ class JudgedScores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SystemScores:
-    """The scores of a system by collection."""
+    """The scores of one system on each of its collections."""
 
     system: str
     datasets: Mapping[str, JudgedScores]

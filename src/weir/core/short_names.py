@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from weir.core.expressions import syntax_tree
+from weir.registry import printed
 
 _LONGEST = 1000  # characters of a name that is looked into
 
@@ -53,7 +54,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that go by a text: by whole name, else title, short name, or path of stored rankings.
+    """Return the systems meant by a text: by full name, else by title, short name, or path of stored rankings.
 
     titles: {name of a system: name that readers are shown}; "" if that is its name. A path may lack its first folders,
     as "BM25.trec.gz".
@@ -111,8 +112,8 @@ def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
         return f"{_label(node.left, keys, heads)} >> {_label(node.right, keys, heads)}"
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        return ast.unparse(node)
-    inside = [f"{k.arg}={ast.unparse(k.value)}" for k in node.keywords if k.arg in keys]
+        return _written(node)
+    inside = [f"{k.arg}={_written(k.value)}" for k in node.keywords if k.arg in keys]
     match node.args:
         case [ast.Constant(value=str(model))]:
             name = model.rstrip("/").rpartition("/")[2] or model
@@ -124,6 +125,14 @@ def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
         case args:
             parts = [*(_label(arg, keys, heads) for arg in args), *inside]
     return f"{node.func.id}({', '.join(parts)})" if parts else node.func.id
+
+
+def _written(node: ast.expr) -> str:
+    """Return a part of a name as the whole name has it, with texts in double quotes."""
+    try:
+        return printed(ast.literal_eval(node))
+    except ValueError:  # a name, a system
+        return ast.unparse(node)
 
 
 def _differing(trees: Sequence[ast.expr]) -> list[str]:

@@ -21,7 +21,7 @@ _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
 _STYLE = """\
 <style>
 .weir-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0 4px}
-.weir-table caption{text-align:left;font-weight:650;padding:4px 0}
+.weir-table caption{text-align:left;font-weight:650;padding:4px 0;white-space:nowrap}
 table.weir-table.weir-table :is(th,td){padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
 background:none;text-align:left;font-weight:400;vertical-align:top}
 table.weir-table.weir-table thead th[colspan="2"]{text-align:center}
@@ -35,9 +35,12 @@ table.weir-table.weir-table .weir-best{font-weight:700}
 .weir-table .weir-worse{color:WORSE}
 .weir-note.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
 @media print{
-table.weir-table.weir-table{font-size:62%}
-table.weir-table.weir-table :is(th,td){padding:2px 6px 2px 0}
-table.weir-table.weir-table .weir-number{white-space:normal}
+table.weir-table.weir-table{font-size:85%}
+table.weir-table.weir-table :is(th,td){padding:2px 8px 2px 0}
+table.weir-small-print.weir-small-print.weir-small-print{font-size:62%}
+table.weir-small-print.weir-small-print.weir-small-print :is(th,td){padding-right:6px}
+table.weir-small-print.weir-small-print .weir-number{white-space:normal}
+.weir-table caption{white-space:normal}
 }
 </style>""".replace("BETTER", ANY_PAGE["better"]).replace("WORSE", ANY_PAGE["worse"])
 _SPAN = ' colspan="2"'
@@ -109,7 +112,8 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return the cells for a terminal: * after the best, triangles for verdicts, letters, then `more`."""
+        """Return the rows as cells for a terminal, marked: * for the best, triangles for verdicts, letters for groups,
+        and then `more`."""
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])
@@ -158,7 +162,7 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of tables, one below another, that the cells make within a width."""
+        """Return the number of blocks, one below another, into which the table splits within a width."""
         return _layout_blocks(self.lines(), width, self.keys)
 
     def csv(self) -> str:
@@ -202,8 +206,21 @@ class Table:
     def __repr__(self) -> str:
         return self.text()
 
+    def without(self, key: int) -> Table:
+        """Return the table without one of its key columns."""
+        rows = tuple((*row[:key], *row[key + 1 :]) for row in self.rows)
+        return replace(
+            self, header=(*self.header[:key], *self.header[key + 1 :]), rows=rows, keys=self.keys - 1
+        )
+
     def _repr_html_(self) -> str:
         return self.html()
+
+    def _characters(self) -> int:
+        columns = zip(
+            self.header, *([cell.text + cell.more for cell in row] for row in self.rows), strict=True
+        )
+        return sum(2 + max(map(len, column)) for column in columns)
 
     def html(self) -> str:
         """Return an HTML table with its style, for a notebook or a page; text colour is inherited."""
@@ -217,7 +234,12 @@ class Table:
             lines = "\n".join(map(html_escaped, self.commands))
             above = [*title, *above, f'<pre class="weir-frame">{lines}</pre>']
         if not self.header:
-            lines = "\n".join([*title, *above, _notes_html(_in_bold(note) for note in self.notes if note)])
+            below = (
+                _aligned_html(self.notes, self.hang)
+                if self.hang
+                else _notes_html(map(_in_bold, filter(None, self.notes)))
+            )
+            lines = "\n".join([*title, *above, below])
             return folded_html(self.folded, lines) if self.folded else lines
         wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
             self.header
@@ -234,12 +256,15 @@ class Table:
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title and not self.commands else ""
-        table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
+        kind = "weir-table weir-small-print" if self._characters() > _ON_PAPER else "weir-table"
+        table = f'<table class="{kind}">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
         whole = "\n".join([*above, *body, _notes_html(map(_in_bold, self.notes))])
         return folded_html(self.folded, whole) if self.folded else whole
 
 
+_ON_PAPER = 90
+"""Characters of a row that a sheet holds; letters of longer ones are smaller in print."""
 _NOTES_SHOWN = 3  # below a result in a notebook; more are folded
 FIRST, _EXCERPT = 10, 80
 """Rows, and characters of a text in them, that the beginning of a value shows."""
@@ -337,6 +362,12 @@ def _notes_html(notes: Iterable[str]) -> str:
     return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
 
 
+def _aligned_html(lines: Iterable[str], hang: int) -> str:
+    """Return lines whose parts are aligned by blanks, wrapped below their last part."""
+    look = f"white-space:pre-wrap;margin:0;padding-left:{hang}ch;text-indent:-{hang}ch"
+    return "\n".join(f'<pre style="{look}">{html_escaped(line)}</pre>' for line in lines)
+
+
 def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:
     """Return tables and notes as HTML with one style, as notebooks show a result."""
     parts = [table.html_body() for table in tables]
@@ -374,7 +405,7 @@ def _markdown(cell: Cell) -> str:
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """Return a row of a tabular; {} keeps a first [ or * from being read as an argument."""
+    """Return a row of a tabular; a first [ or * is protected by {} from being read as an argument."""
     row = " & ".join(cells) + r" \\"
     return "{}" + row if row.lstrip().startswith(("[", "*")) else row
 
@@ -515,7 +546,8 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Return cells in aligned columns under a header; the last `right` before the `tail` are right-aligned.
+    """Return rows of text in aligned columns under a header; the last `right` columns before the `tail` are
+    right-aligned.
 
     Cells wider than their column are wrapped; columns that still do not fit go to further tables below, each
     with the first `keys` columns again.

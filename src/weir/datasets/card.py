@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -164,7 +164,7 @@ class CollectionCard:
     split: str
     documents: int
     queries: dict[str, int]
-    """Judged queries by split."""
+    """Judged queries by split; "not judged" are without a judgment in any."""
     pairs: dict[float, int]
     """Judged pairs of this split by grade."""
     positive: int
@@ -245,7 +245,7 @@ def card_of(
         without_title += int((title == 0).sum())
     by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
-    unjudged = {"not judged": len(queries)} if parts["queries"] else {}
+    unjudged = len(without_judgment(queries, qrels.values()))
     counted = judged.queries.codes(queries.ids.strings) >= 0
     counted_queries = queries.take(np.flatnonzero(counted)) if qrels else queries
     present = queries.ids.codes(judged.queries.strings) >= 0
@@ -260,7 +260,7 @@ def card_of(
         relevance=_levels(pairs),
         split=split,
         documents=len(corpus),
-        queries={s: len(q) for s, q in qrels.items()} if qrels else unjudged,
+        queries={s: len(q) for s, q in qrels.items()} | ({"not judged": unjudged} if unjudged else {}),
         pairs=pairs,
         positive=positive,
         zero=pairs.get(0, 0),
@@ -280,6 +280,12 @@ def card_of(
         absent_queries=int(np.diff(judged.ptr)[~present].sum()) if parts["queries"] else 0,
         lacks=tuple(part for part, here in parts.items() if not here),
     )
+
+
+def without_judgment(queries: Queries, splits: Iterable[Qrels]) -> list[str]:
+    """Return the identifiers of queries that no split judges."""
+    judged = {name for qrels in splits for name in qrels.queries.tolist()}
+    return [name for name in queries.ids.tolist() if name not in judged]
 
 
 def judgments_card(name: str, qrels: Qrels) -> JudgmentsCard:

@@ -68,7 +68,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """Return the queries with the documents that fit each one's filter.
+    """Return the queries, each restricted to the documents that fit its own filter.
 
     Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
@@ -80,7 +80,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments without those of unanswerable queries, which count in no mean."""
+    """Return the judgments without unanswerable queries, which count in no mean."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -370,7 +370,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, marked as unjudged if it has no judgments and needs none.
+    """Return the dataset, marked as unjudged if it has no judgments and none are needed.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -385,7 +385,8 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 
 
 def without_documents(dataset: Dataset) -> Dataset:
-    """Return the dataset, marked as undocumented if it has no file of documents: it can still score stored rankings."""
+    """Return the dataset, marked as undocumented if it has no file of documents; stored rankings can still be
+    scored."""
     return replace(dataset, undocumented=True) if dataset.layout.documents is None else dataset
 
 

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir.core.corpus import Queries
-from weir.core.dangling import dangling_notes
+from weir.core.dangling import dangling_notes, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -73,13 +73,18 @@ class ScoringRules:
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
-        """Return notes on judgments of documents that the collection lacks; none if its documents are unknown."""
+        """Return notes on judgments of documents and of queries that the collection lacks, where it has such."""
         dataset = self.dataset
-        if dataset is None or dataset.layout.documents is None:
+        if dataset is None:
             return []
-        flat = (one.numbered if isinstance(one, IntentQrels) else one for one in judgments if one is not None)
-        ids = dataset.corpus.ids
-        return list(dict.fromkeys(note for one in flat for note in dangling_notes(one, ids, dataset.name)))
+        flat = [one.numbered if isinstance(one, IntentQrels) else one for one in judgments if one is not None]
+        notes: list[Note] = []
+        if dataset.layout.documents is not None:
+            notes += [note for one in flat for note in dangling_notes(one, dataset.corpus.ids, dataset.name)]
+        if dataset.layout.queries is not None:
+            ids = dataset.all_queries.ids
+            notes += [note for one in flat for note in textless_notes(one, ids, dataset.name)]
+        return list(dict.fromkeys(notes))
 
     def counted(self, qrels: Judgments) -> Judgments:
         """Return the judgments without unanswerable queries, which count in no mean."""
@@ -106,7 +111,7 @@ class ScoringRules:
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
-    """Return (judgments, collection) for a value given as judgments to a command or function.
+    """Return (judgments, collection) for a value given as judgments, which may be a collection.
 
     The name of a collection, or a Dataset, gives both (see `names_collection`), unless `collection` is given.
     Judgments are then a file's path, or Qrels from an archive; other values are returned as they are. Raises

@@ -52,7 +52,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system with its plain and its weighted mean over the compared collections."""
+    """A system with its plain mean and its weighted mean over the compared collections."""
 
     system: str
     mean: float
@@ -71,7 +71,7 @@ class AlignedSystem:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Benchmark collections by their likeness to one's own, and systems by their weighted means on them."""
+    """Benchmark collections sorted by likeness to one's own, and systems by their weighted means on these."""
 
     collection: str
     measure: str

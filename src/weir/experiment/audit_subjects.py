@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +34,7 @@ from weir.experiment.stage_store import silent
 from weir.experiment.stages import RECORD
 from weir.files.frames import qrels_from
 from weir.files.paths import path_of
-from weir.files.runs import read_run
+from weir.files.runs import judgments_name, read_run
 from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
 from weir.settings import settings
@@ -45,7 +46,7 @@ TRAINING_SPLITS = ("train", "dev", "validation", "valid")
 
 
 def subjects_of(
-    targets: Sequence[str | Path],
+    targets: Sequence[str | os.PathLike[str] | Dataset],
     collections: Sequence[str | Path] = (),
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
@@ -72,14 +73,18 @@ def subjects_of(
         encode = lambda queries: query_vectors(model, loaded, queries)  # noqa: E731  named for its type
         if isinstance(loaded, Loaded):  # how a service or an object of one's own cuts is not known
             limit = TokenLimit(encoder, loaded.document.tokenizer.limit, loaded.extents)
-    if others := [one for one in targets if not isinstance(one, (str, Path))]:
+    if others := [one for one in targets if not isinstance(one, (str, os.PathLike, Dataset))]:
         kind = type(others[0]).__name__
         raise BadValue(
-            f"found {kind}; expected paths or names of collections (Run.of(...).save writes files)"
+            f"found {kind}; expected collections, or paths of results, judgments and runs (Run.save writes one)"
         )
-    first, *rest = targets
+    held = [one for one in targets if isinstance(one, Dataset)]
+    paths = [one if isinstance(one, str) else path_of(one) for one in targets if not isinstance(one, Dataset)]
+    first, *rest = paths or [""]
     in_catalogue = bool(catalogue_name(first))
-    if len(targets) == 1 and not in_catalogue and any(path_of(first).glob("*/*/stage.json")):
+    if held:
+        subjects = [_of_dataset(one, {}) for one in (*held, *(d for name in paths for d in load_group(name)))]
+    elif len(targets) == 1 and not in_catalogue and any(path_of(first).glob("*/*/stage.json")):
         subjects = _of_results(path_of(first), collections)
     elif _are_judgments_and_runs(first, rest, bool(collections)):
         if len(collections) > 1:
@@ -87,12 +92,12 @@ def subjects_of(
         place = named_place(collections[0])[1] if collections else None
         subjects = [_of_files(first, rest, place)]
     else:
-        subjects = [_of_dataset(one, {}) for target in targets for one in load_group(target)]
+        subjects = [_of_dataset(one, {}) for target in paths for one in load_group(target)]
     return [replace(one, training=(*one.training, *trained), encoder=encode, limit=limit) for one in subjects]
 
 
 def titled(subject: Subject) -> Subject:
-    """Return a subject with its systems under the names that readers are shown, as `run_titles`."""
+    """Return a subject with its systems under their displayed names, as `run_titles`."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
@@ -175,7 +180,7 @@ def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
 def _of_files(
     judged: str | Path, given: Sequence[str | Path], collection: str | Path | Dataset | None
 ) -> Subject:
-    name = Path(judged).name
+    name = judgments_name(judged)
     judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
     runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]

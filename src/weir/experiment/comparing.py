@@ -167,7 +167,7 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons that give a grid's tie groups; [] if there are none or more than MOST_COMPARED."""
+    """Return the comparisons that give a grid's letters; [] if there are none or more than MOST_COMPARED."""
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -238,7 +238,8 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {dataset: tables of its parts} to compare across, for the systems that all have; {} below two."""
+    """Return {dataset: tables of its parts} for a comparison across datasets, of the systems that all parts have; {}
+    for fewer than two."""
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
@@ -249,7 +250,8 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: its group if that is complete and not alone, else its collection}, as counted in means."""
+    """Return {dataset: the unit it counts as in means}: its group if that is complete and not alone, else its
+    collection."""
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
     whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]

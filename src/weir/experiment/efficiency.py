@@ -86,12 +86,12 @@ class Efficiency:
 
     @property
     def queries_per_second(self) -> float | None:
-        """Queries answered in a second, asked together."""
+        """Queries answered in a second when all are searched together."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Milliseconds of a query, asked together with the others."""
+        """Milliseconds for a query when all are searched together."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
@@ -298,7 +298,7 @@ EFFICIENCIES = ResultKind(
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Return notes on the figures: marks, what is measured and the hardware."""
+    """Return notes on the figures: the marks, the measured quantities and the hardware."""
     counts = sorted({one.singles for one in results if one.singles is not None})
     singles = "single queries"
     if counts:

@@ -118,7 +118,7 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Make missing stages; return as `finished` or, without `wait`, None if another process is making the cell."""
+        """Make missing stages and return as `finished`; without `wait`, None if another process is making the cell."""
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
         cell = self.finished(measures)
@@ -272,7 +272,7 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all cells, beginning with this share."""
+        """Return the numbers of all cells; the cells of this share come first."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
@@ -289,7 +289,8 @@ class Cluster(Protocol):
     """Machines that complete a grid together; all of them see its results folder."""
 
     def capacity(self) -> Capacity:
-        """Return its size; raises BadValue if it has no room for a cell or cannot be reached."""
+        """Return the machines and the cells that run at once; raises BadValue if no cell fits or the cluster cannot be
+        reached."""
         ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
@@ -315,7 +316,7 @@ class Experiment:
     """A grid: every system answers the queries of every dataset, and every measure scores the answers."""
 
     datasets: tuple[str | Path | Dataset, ...]
-    """A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split behind a colon if it is not the
+    """A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split after a colon if it is not the
     usual one, as in scifact:train.
     """
     systems: tuple[object, ...]
@@ -379,7 +380,7 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Complete the grid as `execute`; return its cells in order, each with the rows of these measures.
+        """Complete the grid as `execute`; return its cells in order, each with its rows.
 
         share: begin with these cells, help with the others, and leave out cells that another process still
             makes.

@@ -125,7 +125,7 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """Return the names as a tuple; raises UnknownName for one that is no factor."""
+    """Return the names of factors as a tuple; raises UnknownName for a name that is no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -323,7 +323,7 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting has no effect there}.
+    """Return {dataset: pairs of systems with equal results despite a different setting}.
 
     They share a key, or sent a language model the same prompts and returned the same rankings.
     """
@@ -343,7 +343,8 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose differing setting has no effect; `titles` are by label."""
+    """Return a sentence for each pair of systems whose differing setting has no effect; `titles` maps labels
+    to names."""
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"

@@ -106,7 +106,7 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part, its index) for each part whose encoding of the collection processes can share."""
+    """Yield (part, its index) for each part whose documents several processes can encode in shares."""
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -122,7 +122,7 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return the numbers of candidates that a re-ranker is given, and that it scores, int64[queries] each.
+    """Return two counts for each query, int64[queries]: candidates given to a re-ranker, and candidates that it scores.
 
     Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
     documents.
@@ -659,7 +659,7 @@ def _probe(
     place: Path,
     seconds: float | None = None,
 ) -> dict[tuple[str, str], _Probe]:
-    """Return costs by (collection, system) of running systems on samples, in a process with its own home.
+    """Run systems on samples in a process with its own home; return the costs by (collection, system).
 
     seconds: after these only finished cells count.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -41,7 +41,7 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return the scores as trec_eval 9 reads them from Anserini's run files, float64[n].
+    """Return scores as trec_eval 9 reads them from Anserini's run files, where ties are lowered, float64[n].
 
     ptr: rows of query q are ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene.
     """
@@ -188,25 +188,31 @@ def _published_place(dataset: str) -> tuple[str, str | None]:
     return reported(dataset, "test").dataset, None
 
 
-def model_named(text: str, dataset: str | None = None) -> str:
-    """Return the published model with this name, else the only one with all these words, preferably no others.
+def model_named(text: str, datasets: Collection[str] = ()) -> str:
+    """Return the published model with this name, also without its publisher, or exactly these words, else the only one
+    that contains all the words.
 
-    dataset: only models with scores on it.
+    datasets: published collections; models with scores on them are preferred.
 
-    Raises UnknownName, BadValue for words that fit several.
+    Raises UnknownName, BadValue for words that fit several, named with the collections that they were sought on.
     """
-    models = sorted({s.model for s in _scores() if dataset in (None, s.dataset)})
-    if text in models:
+    every = sorted({s.model for s in _scores()})
+    if text in every:
         return text
+    here = sorted({s.model for s in _scores() if s.dataset in datasets})
     words = words_of(text)
-    fits = [name for name in models if words and words <= words_of(name)]
-    exact = [name for name in fits if words == words_of(name)]
-    if len(exact or fits) == 1:
-        return (exact or fits)[0]
-    if fits:
-        more = f", and {len(fits) - 6} more" if len(fits) > 6 else ""
-        raise BadValue(f"'{text}' fits several published models: {'; '.join(fits[:6])}{more}")
-    raise UnknownName("published model", text, models)
+    for models, on in ((here, f" of {', '.join(sorted(datasets))}"), (every, "")):
+        fits = [name for name in models if words and words <= words_of(name)]
+        spelled = [name for name in fits if name.rpartition(" [")[0] == text]
+        exact = [name for name in fits if words == words_of(name)]
+        for several in (spelled, exact, fits):
+            if len(several) == 1:
+                return several[0]
+        if fits:
+            fits = spelled or exact or fits
+            more = f", and {len(fits) - 6} more" if len(fits) > 6 else ""
+            raise BadValue(f"'{text}' fits several published models{on}: {'; '.join(fits[:6])}{more}")
+    raise UnknownName("published model", text, every)
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
@@ -299,7 +305,7 @@ def reported(dataset: str, split: str) -> Reported:
 def reported_by_counts(
     dataset: str, split: str, grades: Mapping[float, int], documents: int | None = None
 ) -> Reported:
-    """Return `reported`; of a name without published scores, the only collection with these counts instead.
+    """Return `reported`; for a name without published scores, the only published collection with these counts.
 
     grades: judgments of the split by grade.
     documents: None if not known, as of a folder of judgments alone.

@@ -59,7 +59,7 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A published score of another system near one's own."""
+    """A published score of another system, near one's own score."""
 
     model: str
     printed: str
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean beside the published score that its system claims to be."""
+    """A mean and the published score that its system claims to be."""
 
     folder: str
     dataset: str
@@ -91,6 +91,8 @@ class PublishedCheck:
     nearest: tuple[Neighbour, ...] = ()
     """Other systems' scores."""
     because: str = ""
+    title: str = ""
+    """What tables call the system, "" for its own name."""
 
 
 def reproduce(
@@ -114,8 +116,8 @@ def reproduce(
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
-    name = None if model is None else model_named(model)
     cells = of_systems(finished_cells(root), systems)
+    name = None if model is None else model_named(model, {reported_of(cell).dataset for cell in cells})
     checks_found = []
     for cell in cells:
         known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
@@ -145,7 +147,8 @@ def reproduce(
         )
         known = Reported(row.dataset, split, row.queries)
         checks_found += _checks(row, split, known, name, decimals, nearest, str(root), other)
-    return checks_found
+    titles = {cell.system: cell.title for cell in cells}
+    return [replace(check, title=titles.get(check.system, "")) for check in checks_found]
 
 
 def _checks(
@@ -158,8 +161,7 @@ def _checks(
     folder: str,
     other: str,
 ) -> list[PublishedCheck]:
-    """Return a check for each published score that a row claims to be, or a single one that says why there is
-    none.
+    """Return a check for each published score that a row claims to be, or a single check with the reason for none.
 
     other: how the collection differs from the published one, if it does.
     """
@@ -172,7 +174,9 @@ def _checks(
     outcome: Outcome
     if not claims:
         outcome = "not claimed" if scores else "not published"
-        return [PublishedCheck(*ours, outcome, nearest=neighbours, because=unknown_name(known))]
+        return [
+            PublishedCheck(*ours, outcome, nearest=neighbours, because=unknown_name(known), title=row.title)
+        ]
     checks = []
     for claim in claims:
         outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
@@ -180,7 +184,9 @@ def _checks(
         difference = row.mean - claim.value
         if other or row.queries != known.queries:
             outcome = "other data"
-        checks.append(PublishedCheck(*ours, outcome, claim, difference, compared, neighbours, other))
+        checks.append(
+            PublishedCheck(*ours, outcome, claim, difference, compared, neighbours, other, row.title)
+        )
     return checks
 
 
@@ -201,7 +207,7 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class Rescored:
-    """A cell to be scored by other rules, read on first use."""
+    """A cell scored again by other rules, on first use."""
 
     cell: ResultCell
 
@@ -221,7 +227,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return the note on ties that cross k, "" if there are none or they are searched."""
+        """Return the note on ties that cross rank k; "" if there are none or their documents are found."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -312,7 +318,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     numbers: dict[tuple[str, str], int] = {}
     lines = [["dataset", "system", "measure", "ours", "published", "difference", "verdict", "by"]]
     for c in checks:
-        cell = [c.dataset, c.system, c.measure]
+        cell = [c.dataset, c.title or c.system, c.measure]
         if c.published is not None:
             number = numbers.setdefault((c.published.source, c.published.note), len(numbers) + 1)
             lines.append([*cell, *check_cells(c), f"{c.published.model} [{number}]"])
@@ -323,7 +329,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     phrases: dict[Outcome, str] = {
         "reproduced": "reproduced",
         "off": "off",
-        "not claimed": "published, not claimed (`model=MODEL` says what a system is)",
+        "not claimed": "published, not claimed (`nearest=True` lists the nearest, `model=MODEL` says what a system is)",
         "not published": "with nothing published",
         "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",
@@ -349,6 +355,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         notes.append(
             f"why: weir why {off.folder} --published '{off.published.model}' -m '{off.measure}' [--collection PATH]"
         )
+    notes += dict.fromkeys(f"{c.title}: {c.system}" for c in checks if c.title and (c.published or c.nearest))
     notes += [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
     return (table_of(lines, notes=notes) if len(lines) > 1 else sentences(*notes),)
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 
@@ -218,7 +219,7 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Length of its longest ranking; `depth` if the record does not tell, as before 0.3."""
+        """Length of its longest ranking; `depth` for records before 0.3, which lack it."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     def mean(self, measure: str) -> float | None:
@@ -501,6 +502,15 @@ def _by_folder(root: Path) -> list[list[ResultCell]]:
     return [group for group in groups if group]
 
 
+def no_folder(root: Path) -> str:
+    """Return what is at a path that should be a results folder and is none."""
+    if not root.exists():
+        return "no such folder"
+    if is_zipfile(root):
+        return "a zip, such as weir submit pack writes (weir submit verify checks one)"
+    return "a file"
+
+
 def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool = False) -> list[ResultCell]:
     order = GridOrder.read(root)
     scored = {cell.dataset for group in groups for cell in group if cell.rows}
@@ -518,9 +528,7 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
             remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
             raise FormatError(root, "rankings of collections without judgments alone", remedy)
         if not root.is_dir():
-            raise FormatError(
-                root, "a file" if root.exists() else "no such folder", "a folder written by weir run"
-            )
+            raise FormatError(root, no_folder(root), "a folder written by weir run")
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
@@ -577,7 +585,7 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a cell's collection from its recorded place; None unless it is there with the same judgments.
+    """Return a cell's collection from its recorded path; None unless it is there with the same judgments.
 
     fetch: allow its download; otherwise nothing is written.
     """
@@ -598,8 +606,7 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """Return ((cell, collection) pairs, sentences on cells left out); collections are loaded if `by` is a
-    column.
+    """Return ((cell, collection) pairs, sentences on cells left out); collections are only loaded if `by` is a column.
 
     Leaves out cells whose collection is missing here, unless all are. Raises as `collection_places` and
     `load`.
@@ -631,7 +638,7 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a cell's collection from `places`, else as `cell_collection`."""
+    """Return a cell's collection from the given places, else as `cell_collection`."""
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -723,7 +730,7 @@ def cells_in(
 def _stages(
     folder: Path, records: dict[Path, Record | None], visited: set[Path]
 ) -> Iterator[tuple[Path, Record]]:
-    """Yield (folder, record) of the inputs of a stage, each once, then its own; without unreadable records."""
+    """Yield (folder, record) of a stage's inputs, each once, and then of the stage; unreadable records are left out."""
     visited.add(folder)
     if folder not in records:
         records[folder] = record_of(folder)
@@ -824,7 +831,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (cells without any that differs from a deeper one in k alone, a sentence for each left out)."""
+    """Return (cells that differ from every deeper cell in more than k, a sentence for each other cell)."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -921,7 +928,7 @@ def search_seconds(cells: Iterable[ResultCell]) -> float | None:
 
 
 def said_of(cell: ResultCell) -> list[Note]:
-    """Return the warnings given while a cell's rankings were made, and the note of `not_as_published`."""
+    """Return the warnings issued while a cell's rankings were made, and the note of `not_as_published`."""
     with as_weir_writes_it(cell.folder):
         warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
     other = not_as_published(cell)
@@ -929,7 +936,8 @@ def said_of(cell: ResultCell) -> list[Note]:
 
 
 def not_as_published(cell: ResultCell) -> str:
-    """Return how a cell's collection differs from the catalogue's, by recorded counts; "" if no score depends on it."""
+    """Return in words how a cell's collection differs from the catalogue's, by recorded counts; "" if no score depends
+    on it."""
     name = catalogue.original(cell.collection)
     if name not in catalogue.collection_names():
         return ""
@@ -988,8 +996,8 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on how many candidates a re-ranker left unscored; `bound` is put before the number."""
-    return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, behind its depth"
+    """Return a sentence on the number of candidates that a re-ranker left unscored, which `bound` qualifies."""
+    return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
 
 def _summed(records: list[Record]) -> dict[str, Any]:
@@ -1080,7 +1088,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return the note of `depth_notes` on each dataset whose systems answer to very different depths."""
+    """Return a note for each dataset on which some systems return much longer rankings than others (`depth_notes`)."""
     of_dataset: dict[str, dict[str, int]] = {}
     for cell in cells:
         of_dataset.setdefault(cell.dataset, {})[cell.called] = cell.longest

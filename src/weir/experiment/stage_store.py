@@ -71,7 +71,8 @@ COMPARED_QUERIES = 100
 
 @contextmanager
 def _ranking_warnings(told: set[str]) -> Iterator[list[str]]:
-    """Collect the texts of RankingWarnings; at the end, issue all warnings except RankingWarnings in `told`.
+    """Collect the texts of RankingWarnings in the block; at its end issue all other warnings, and RankingWarnings not
+    in `told`.
 
     told: texts that were issued before, to which these are added.
     """
@@ -201,7 +202,7 @@ class StageSharing(Protocol):
         ...
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload only the record of a stage whose files each machine makes."""
+        """Upload only the record of a stage whose files are local to each machine."""
         ...
 
     def withdraw(self, stage: Stage, root: Path) -> None:
@@ -309,7 +310,8 @@ class StageCache:
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return all inputs that decide a system's search, such as the queries' metadata that it reads."""
+        """Return all inputs of a system's search that decide its rankings, such as the queries' metadata that
+        it reads."""
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
@@ -427,7 +429,7 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of a stage whose files are intact; None, after a note if damaged."""
+        """Return the folder of a stage whose files are intact; None, with a note, if they are damaged."""
         stored = stage.found(root)
         if stored is None:
             if (root / stage.folder_name / RECORD).exists():
@@ -614,7 +616,8 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {`folder_name`: largest depth at which a grid asks an unversioned system}, including parts of others."""
+    """Return {`folder_name`: largest depth at which a grid searches an unversioned system}, also where it is a part of
+    other systems."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:

@@ -80,7 +80,7 @@ class Stopwatch:
     at_work: list[Making] = field(default_factory=list)
 
     def used(self, kind: str, folder: str) -> None:
-        """Record that the stage being made, if any, uses this one."""
+        """Record that the stage being made, if any, uses this stage."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
 
@@ -274,7 +274,7 @@ class Stage:
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """Return the folder below `root` that holds the stage, with its record; None if there is none.
+        """Return (folder, record) of the stage below `root`; None if there is none.
 
         Looks for the key, not the name. An engine that is unknown here matches any.
         """
@@ -322,7 +322,7 @@ class Record:
         return self.stage.engines
 
     def verify(self, folder: Path) -> None:
-        """Raise StoreError, naming the file, unless every file is as it was written."""
+        """Raise StoreError, naming the file, unless every file is unchanged."""
         verify_files(folder, self.files)
 
     def to_json(self) -> dict[str, object]:
@@ -479,7 +479,7 @@ def stored_rows(record: Record) -> list[Row]:
 
 
 def measure_number(measure: Measure) -> int:
-    """Return the number of a measure's algorithm, or that of all measures if it has none of its own."""
+    """Return the number of a measure's algorithm, or the common number of all measures if it has none."""
     return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
 
 

@@ -26,7 +26,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here, without_documents
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
-from weir.experiment.results import GridOrder
+from weir.experiment.results import GridOrder, no_folder
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import (
     RECORD,
@@ -74,12 +74,12 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """True if nothing that was verified differs from its record."""
+        """True if nothing that was checked differs from its record."""
         return not self.problems
 
     @property
     def fully_checked(self) -> bool:
-        """True if nothing had to be left unchecked."""
+        """True if everything could be checked."""
         return not self.unchecked
 
     @property
@@ -144,7 +144,7 @@ def verified(
         if folder.is_dir() and not folder.name.startswith(".") and folder.name != INDEXES
     )
     if not folders:
-        here = "no stage of weir run" if root.is_dir() else "a file" if root.exists() else "no such folder"
+        here = "no stage of weir run" if root.is_dir() else no_folder(root)
         raise FormatError(root, here, "a results folder of this version")
 
     @cache
@@ -253,7 +253,8 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
 def _check_scores(
     folder: Path, path: Path, ran: Record, scored: Record, finding: _Finding, collection: _Collections | None
 ) -> None:
-    """Add to `finding` the mismatches of a record of scores with its rankings, its values, and new scores.
+    """Add to `finding` the differences between a record of scores and its rankings, its values, and scores computed
+    anew.
 
     collection: None for damaged rankings or outdated judgments, which are not scored again.
     """

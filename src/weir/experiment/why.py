@@ -221,7 +221,7 @@ def defined_mean(values: Float64, measure: Measure) -> float:
 def other_rules(
     measure: Measure, dropped: bool = False, depths: tuple[int, ...] = CUTOFFS
 ) -> Iterator[Alternative]:
-    """Yield rules in use that differ from Weir's in one respect.
+    """Yield scoring rules of other tools that differ from Weir's in one respect.
 
     dropped: self-matches are already removed.
     depths: where to cut rankings.
@@ -246,7 +246,7 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield measures that others call by the same name: other cut-offs, capped recall, relevance levels, gains."""
+    """Yield measures that other tools call by the same name: other cut-offs, capped recall, relevance levels, gains."""
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -402,7 +402,7 @@ class Why:
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Return why two numbers differ, scoring again results with rankings and judgments.
+    """Return the explanation of why two numbers differ, by scoring again if rankings and judgments are here.
 
     Each change is made alone and on both sides, so shares need not sum to 1. Measures are changed only for a
     published score; nothing is tried for scores of different queries or judgments.
@@ -444,7 +444,7 @@ def explained(
 def _changed_means(
     first: ComparedResult, second: ComparedResult, measure: Measure
 ) -> Iterator[tuple[Alternative, tuple[float, float]]]:
-    """Yield each change of the scoring with the means of both after it, none if results cannot be scored again."""
+    """Yield (change, both means) for each change of the scoring; nothing if the results cannot be scored again."""
     if first.qrels is None or (second.qrels is None and second.score is None):
         return
     for one in _changes(first, second, measure):
@@ -602,7 +602,7 @@ def explain_published(
     """
     ours = open_cell(cell)
     known = reported_of(ours)
-    models = claimed(ours.system, known.dataset) if model is None else (model_named(model, known.dataset),)
+    models = claimed(ours.system, known.dataset) if model is None else (model_named(model, {known.dataset}),)
     if not models:
         raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
     parsed = str(parse_measure(measure)) if measure else None
@@ -662,7 +662,7 @@ def explain_rankings(
 def _rescored_side(
     cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]
 ) -> ComparedResult:
-    """Return the cell as a result to compare, scored again if that gives the stored mean of the measure.
+    """Return a cell as one side of the comparison; its run and judgments only count if they give the stored mean.
 
     Otherwise it has the stored mean alone, and a note says why. Raises BadValue if judgments that were given
     do not fit, or if there are neither judgments nor a stored mean.

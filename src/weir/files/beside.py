@@ -16,7 +16,7 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules in the file beside theirs, or beside the folder `qrels` in which theirs stands.
+    """Return judgments with the rules (document-rules.tsv) of their folder, or of its parent if the folder is `qrels`.
 
     Raises FormatError for two such files, and as their reader.
     """

@@ -40,9 +40,8 @@ class FieldNames:
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
-        """Return the names of these roles that say identifier and nothing else: the first tier, of documents also the
-        second, of catalogues.
-        """
+        """Return the names of these roles that can only mean an identifier: the first tier, for documents also the
+        second, for catalogues."""
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
         )
@@ -87,13 +86,13 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns whose usual names say identifier, of each role the best names: sku only without doc_id."""
+    """Return the columns whose usual names mean an identifier, for each role only the best: sku only without doc_id."""
     listed = list(columns)
     return [one for role in roles for one in of_role(listed, role) if fold(one) in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns with a usual name of any of these roles, without PyTerrier's `docid`."""
+    """Return the columns with a usual name of one of these roles, except PyTerrier's `docid`."""
     known = field_names().every(*roles)
     found = [column for column in columns if fold(column) in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
@@ -159,13 +158,8 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
             )
         if matches:
             return list(columns).index(matches[0])
-    usual, others = (
-        field_names().every(*_ROLES[what]),
-        field_names().every("query_id", "query", "doc", "grade", "score"),
-    )
-    near = [
-        column for column in columns if fold(column) not in others and nearest_names(fold(column), usual, 1)
-    ]
+    usual, known = field_names().every(*_ROLES[what]), field_names().every()
+    near = [one for one in columns if fold(one) not in known and nearest_names(fold(one), usual, 1)]
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     if what == "score" and (distances := of_role(columns, "distance")):
         hint = f"; of '{distances[0]}' less is better: weir data import FILE -o DIR makes scores of distances"
@@ -175,6 +169,9 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
         role = {"score": "retrieved", "grade": "relevant"}[what]
         doc = columns[_chosen(columns, "document", path)]
         hint = f"; documents alone are read by: weir data import FILE -o DIR --columns {role}={doc}"
+    elif not hint and path is not None:
+        role = {"document": "doc"}.get(what, what)
+        hint = f"; names of your own are read by: weir data import FILE -o DIR --columns {role}=NAME,..."
     name = dict(
         zip(("query", "document", "score", "grade"), (*WRITTEN["run"], WRITTEN["qrels"][2]), strict=True)
     )
@@ -199,7 +196,7 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
 
 def is_label(column: str) -> bool | None:
-    """Return whether a column's name says that it holds labels; None if the name says neither."""
+    """Return whether a column's name means labels; None if the name does not tell."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -216,7 +213,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return whether a name is a first choice for a column, so that all are column names and not, say, queries."""
+    """Return whether a name is a first choice for a column, so that the first line is a header."""
     return any(
         fold(column) in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")

@@ -419,7 +419,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """A collection's documents in a store opened for reading, with facts about their file."""
+    """A collection's documents in a store opened for reading, with facts about the source file."""
 
     path: Path
     """Path of the store; of the documents' file if they are in memory."""
@@ -456,7 +456,7 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint of the documents in a file as it is now; writes nothing.
+    """Return the fingerprint of a file's present documents; writes nothing.
 
     Raises FormatError for a file that is no collection.
     """

@@ -43,7 +43,7 @@ class _Unusual(Exception):
 # compared only for ties.
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """Judgments with a copy of their grades, since the caller may change the dicts."""
+    """Judgments as given, with a copy of their grades, since the caller may change the dicts."""
 
     rows: Rows
     grades: NDArray[Any]

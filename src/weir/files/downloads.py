@@ -169,7 +169,7 @@ class _HopelessError(Exception):
 
 @dataclass(frozen=True)
 class _Job:
-    """A file to fetch; received bytes are in `part`, where they came from in `note`."""
+    """A file to fetch; `part` is the partial file, `note` records its source."""
 
     to: Path
     checksum: str | None

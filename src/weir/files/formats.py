@@ -312,7 +312,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file, [] for formats without. Raises FormatError if it cannot be read."""
+    """Return the column names of a file, [] for a format without columns. Raises FormatError if it cannot be read."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -531,7 +531,7 @@ def columns_of(line: str) -> list[str]:
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return the reason why columns are no row of a TREC run; "" if they are one."""
+    """Return the reason why some columns are no row of a TREC run; "" if they are one."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a

@@ -155,7 +155,7 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a small frame; None for other values and a repeated document.
+    """Return {query: {document: number}} of a small frame; None for other values, and if a document repeats.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -181,7 +181,7 @@ def is_columns(value: Mapping[Any, Any]) -> bool:
 
 
 def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
-    """Return `use` of a large frame, read through Arrow's stream; None for anything unusual, left to the slow path."""
+    """Return `use` of a large frame, read through Arrow's stream; None for unusual frames, which take the slow path."""
     frame = _at_hand(value)
     if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _STREAM_ROWS:
         return None

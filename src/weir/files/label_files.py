@@ -54,7 +54,7 @@ class LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self) -> tuple[list[str], list[str]]:
-        """Return (columns that hold labels, other columns that may hold some).
+        """Return (columns that hold labels, other columns that may hold labels).
 
         The first have usual names for labels; if none has, they hold mostly readable values.
         """
@@ -74,7 +74,7 @@ class LabelTable:
         return readable, left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """Return the labels of a column, by default the only one that holds some; empty cells are skipped.
+        """Return the labels of a column, by default of the only one with labels; empty cells are skipped.
 
         Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two labels, and
         no label.
@@ -258,7 +258,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
-    """Return {rater: labels} of a file: by judge, by origin, else by label column, else one rater.
+    """Return {rater: labels} of a file: by judge, else by origin, else by label column, else a single rater.
 
     Raises FormatError as `read_labels`.
     """
@@ -283,7 +283,7 @@ def labels_from(value: object) -> Qrels:
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of labels: their column, their folder, or their file without its endings."""
+    """Return the name of a rater: the label column, else the folder, else the file without its endings."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)

@@ -76,7 +76,7 @@ class Owner:
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Return the owner in a lease; an unknown one if the data is incomplete."""
+        """Return the owner recorded in a lease; an unknown owner if the data is incomplete."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -104,7 +104,7 @@ Rule = Callable[[Owner | None], bool | None]
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to take the lease of a place; return its number, None if another process holds it."""
+    """Try once to acquire a lease; return its number, None if another process holds it."""
     numbers = sorted(int(name) for name in store.names(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
     owner = Owner.read(store.read(f"{place}/{newest}")) if numbers else None
@@ -119,7 +119,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease during the block; delete it and earlier ones at the end."""
+    """Renew a lease regularly during the block; delete it and earlier ones at the end."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -142,7 +142,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Hold the lease of a place during the block; while waiting, call `waiting` once with its owner."""
+    """Acquire a lease, hold it during the block, and release it; while waiting, call `waiting` once with the owner."""
     told, pause = False, 0.05
     while (number := taken(store, place)) is None:
         held = [name for name in store.names(place) if name.isdecimal()]
@@ -165,7 +165,7 @@ def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> I
 
 @dataclass(frozen=True)
 class LeaseFolder:
-    """Leases as files below a folder, which is removed with the last lease."""
+    """Leases as files in a folder, which is removed with the last lease."""
 
     root: Path
 

@@ -64,8 +64,7 @@ def seconds_asked(retry_after: str | None, now: float) -> float:
 def seconds_before(
     attempt: int, pause: float, longest: float, asked: float = 0.0, chance: float = 0.5
 ) -> float:
-    """Return the seconds to wait before this attempt, numbered from 1: `pause` before the second, then
-    doubled.
+    """Return the seconds to wait before an attempt, numbered from 1: `pause` before the second, then doubled each time.
 
     longest: upper bound, unless the server asks for more.
     chance: in [0, 1); spreads clients by up to a half either way.
@@ -75,7 +74,7 @@ def seconds_before(
 
 @dataclass(eq=False)
 class KeptConnection:
-    """A connection that one thread keeps open between exchanges; redirects are not followed, nothing is sent twice."""
+    """A connection that a thread keeps open between exchanges; it follows no redirects and repeats nothing."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)

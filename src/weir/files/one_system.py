@@ -14,7 +14,7 @@ _SHOWN = 40  # characters of a name
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
-    """Return the first row of another system in a ranking, and the ranking's first system; None if there is none.
+    """Return (the first row of another system within a ranking, the ranking's first system); None if there is none.
 
     A ranking in which no rank is missing or stands twice is one, whatever systems its rows came from.
     """
@@ -35,10 +35,11 @@ def refuse_several_systems(
     rows: Callable[[], Iterable[SystemRow]],
     remedy: str = "weir data import FILE -o DIR makes a run of each",
 ) -> None:
-    """Raise FormatError for a ranking with rows of several systems; warn (RankingWarning) of other rows of several.
+    """Raise FormatError for a ranking with rows of several systems; for several systems without such a ranking warn
+    (RankingWarning).
 
     rows: returns the rows from the first on, each time it is called.
-    remedy: what to do.
+    remedy: the next step, for the message.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

@@ -150,7 +150,7 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return the identifiers with empty tables; engines fill in the tables they use."""
+        """Return identifiers with empty lookup tables, which engines fill when needed."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -249,7 +249,8 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
 
 
 def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return plain decimals of up to 19 digits, such as `12345678.1234567812345678`; NaN for all others."""
+    """Return the values of plain decimals of up to 19 digits, such as `12345678.1234567812345678`; NaN for
+    other text."""
     lead = buf[start]
     negative = lead == _MINUS
     signed = negative | (lead == _PLUS)
@@ -429,14 +430,14 @@ def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) 
 
 
 def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the numbers buf[start[i] : start[i] + length[i]], float64[n]; NaN for other text."""
+    """Return the numbers in buf[start[i] : start[i] + length[i]], float64[n]; NaN for other text."""
     rank, wrong = parse_decimals(buf, start, length)
     rank[wrong] = np.nan
     return rank
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks of TREC lines, the column after these documents, float64[n]."""
+    """Return the ranks of TREC lines, which are the column after the document, float64[n]."""
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
         at = at + blank
@@ -559,7 +560,7 @@ def row_arrays(room: int) -> RowArrays:
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """Return the rows of a scan and the first one without a finite score, or -1.
+    """Return (rows of a scan, index of the first row without a finite score or -1).
 
     Raises LongIdentifierError.
     """
@@ -641,7 +642,7 @@ class RankingBlock:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a source is parsed."""
+    """Settings for parsing a source of rows."""
 
     engine: Parser
     whole: bool = False
@@ -719,7 +720,7 @@ def text_blocks(
 
 @dataclass(frozen=True, eq=False)
 class TableChunk:
-    """Some consecutive rows of a table."""
+    """Consecutive rows of a table, as columns."""
 
     queries: Strings
     """Query identifier of each segment, a range of rows of one query."""

@@ -99,7 +99,7 @@ def _places(data: mmap.mmap, path: Path) -> tuple[Sequence[bytes], Sequence[int]
 
 
 def _end(data: mmap.mmap, begin: bytes, at: int, guess: int) -> int:
-    """Return the offset after the last of the contiguous lines from `at` that begin with `begin`.
+    """Return the offset after the contiguous lines from `at` that begin with `begin`.
 
     guess: expected number of bytes.
     """

@@ -121,7 +121,7 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """Return the error for a repeated id, with both line numbers, for which the file is read again."""
+    """Return the error for a repeated id, with both line numbers, after reading the file again."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
@@ -200,7 +200,7 @@ def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
 
 @lru_cache(256)
 def _text_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
-    """Return the key of the text in records without the key `text`, such as "contents"; "" for none.
+    """Return the key of the text, such as "contents", in records without the key `text`; "" for none.
 
     Raises FormatError for several.
     """

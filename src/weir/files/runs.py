@@ -150,8 +150,7 @@ def _read_parts(
     ties: Ties = "trec",
     engine: EngineName = "auto",
 ) -> tuple[list[T], IdentifierNumbers]:
-    """Return the result of `step`, a pure function, for each part of a source, and the numbers of
-    identifiers.
+    """Apply `step`, a pure function, to each part of a source; return the results and the numbers of identifiers.
 
     Holds one block in memory, or the whole file if its queries are interleaved.
 
@@ -222,7 +221,7 @@ def refuse_swapped(name: object, order: OrderCounts) -> None:
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Warn (RankingWarning) if another order than by score was probably meant; return the sentences.
+    """Warn (RankingWarning) if rows were probably meant in another order than by score; return the sentences.
 
     Raises FormatError if ranks and scores are exchanged.
     """
@@ -242,7 +241,7 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 
 
 def judgments_of(source: Source) -> tuple[Qrels, int]:
-    """Return the judgments of a source, and the number of rows that repeat an earlier one.
+    """Return (judgments of a source, number of rows that repeat an earlier row).
 
     Raises FormatError as `weir.files.runs.read_qrels`.
     """
@@ -486,10 +485,24 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return the name of a run file without its endings, or of its folder within results."""
+    """Return the name of a run file without its endings, or the name of its folder within results."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
+
+
+def judgments_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of a collection from the path of its judgments, as `weir run` names its folder.
+
+    That of `dl19/qrels/test.tsv` is dl19, and that of another split dl19:dev; any other path has its last part.
+    """
+    file = Path(path)
+    ending = ".tsv.gz" if file.name.endswith(".tsv.gz") else file.suffix
+    if file.parent.name == "qrels" and ending in (".tsv", ".tsv.gz"):
+        split, folder = file.name.removesuffix(ending), file.absolute().parent.parent.name
+        if split and folder:
+            return folder if split == "test" else f"{folder}:{split}"
+    return file.name or file.absolute().name
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:

@@ -79,7 +79,7 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return the cells of a line for each value: place, measure, query, value, and its bounds with ties=bounds."""
+    """Return one row of cells for each value: dataset or system, measure, query, value, and bounds with ties=bounds."""
     lines = list[list[str]]()
     for place, scores in placed:
         ends = [scores.values]

@@ -99,7 +99,7 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield the rows of a file of several systems, from its columns of query, system and rank, if it has one.
+    """Yield rows of a file of several systems, from its columns of query and system, and of rank if there is one.
 
     Errors as `table_chunks`.
     """

@@ -53,7 +53,7 @@ def norms(rows: Float32, out: Float64) -> None:
 
 @jit
 def _share(length: float) -> float:
-    """Return one over a length; NaN beyond the range of float, so that the row is scored exactly."""
+    """Return the reciprocal of a length; NaN beyond the range of float, for which the row is scored exactly."""
     if length == 0:
         return np.float32(0)
     return np.float32(1 / length) if 1e-30 < length < 1e30 else np.float32(np.nan)

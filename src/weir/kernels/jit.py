@@ -219,7 +219,7 @@ class Code:
 
 @dataclass(frozen=True)
 class CodeCache:
-    """The cache file of one kernel's code for arguments of some types; the fields are parts of its name."""
+    """The cache file of one kernel's code for some argument types; its fields form the file's name."""
 
     kernel: str
     sources: str

@@ -153,7 +153,7 @@ def _hex(buf: U8, at: int) -> int:
 
 @jit
 def _put(out: U8, to: int, character: int) -> int:
-    """Write a character as UTF-8; return the end position."""
+    """Write a character as UTF-8; return the end position in the output."""
     if character < 0x80:
         out[to] = character
         return to + 1
@@ -166,7 +166,7 @@ def _put(out: U8, to: int, character: int) -> int:
 
 @jit
 def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> tuple[int, int]:
-    """Unescape the string whose content starts at `at`; return the ends of input and output, or -1 to give up."""
+    """Unescape the string whose content starts at `at`; return the end positions in input and output, -1 to give up."""
     while True:
         step = 8
         while step == 8 and at < len(words):
@@ -233,7 +233,7 @@ def _empty_object(buf: U8, at: int) -> int:
 
 @jit
 def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> tuple[int, int]:
-    """Read `"key": value` from `at`; return the kind of key and the end position, -1 to give up.
+    """Read `"key": value` from `at`; return (kind of the key, end position), -1 to give up.
 
     end: int64[3], ends of the columns; moved if the value belongs to one.
     """

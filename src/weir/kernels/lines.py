@@ -205,7 +205,8 @@ def _eight_digits(word: np.uint64, count: int) -> Int:
 
 @jit
 def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
-    """Return the value of `[-]1234567.12345678`, up to 7 and 8 digits; NaN for other text.
+    """Return the value of a decimal `[-]1234567.12345678` with at most 7 and 8 digits around the point; NaN for other
+    text.
 
     first, dot: first word and position of the decimal point.
     whole, part: words that end with the two parts.
@@ -292,7 +293,7 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 @jit
 def _is_row(buf: U8, columns: int, edge: I64) -> bool:
-    """Return whether a TREC line has the width that `weir.files.formats.trec_fault` asks for."""
+    """Return whether a TREC line has the columns that `weir.files.formats.trec_fault` asks for."""
     if columns == 6 or columns < 5:
         return columns == 6
     if columns > 6 and buf[edge[12]] == 35:

@@ -161,7 +161,7 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
 
 @intrinsic
 def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """Return the rows, as bits, of a tile of 8-bit products with a score at or above its bar.
+    """Return for a tile of 8-bit products the rows with a score at or above their bar, as bits.
 
     Score: (start + products) * unit * worth + added.
 

@@ -59,7 +59,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 @named_arguments
 @dataclass(frozen=True)
 class Conventions:
-    """The rules that decide a score besides run, judgments and measure; raises UnknownName for another word.
+    """The rules that decide a score besides run, judgments and measure; raises UnknownName for an unknown word.
 
     Prints in the form that `parse_conventions` reads, such as `ties=expected, missing=answered-only`, or
     `default`.
@@ -263,7 +263,7 @@ T = TypeVar("T")
 def each_file(
     runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
 ) -> tuple[dict[Path, T], list[str]]:
-    """Return {file: result of `score`}, and a sentence on each file that is no ranking of these judgments.
+    """Return {file: result of `score`}, and a sentence for each file that is no ranking of these judgments.
 
     Raises the first error of `score` if fewer than `least` files are left.
     """
@@ -330,7 +330,8 @@ def join_run(
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """Return the short names, but the long ones of equal short names; raises BadValue if two are still equal."""
+    """Return short names, replaced by the long ones where short names are equal; raises BadValue if long names are
+    equal too."""
     times = Counter(short)
     names = [one if times[one] == 1 else whole for one, whole in zip(short, long, strict=True)]
     if len(set(names)) < len(names):

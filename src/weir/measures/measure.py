@@ -340,7 +340,7 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the best of some means of the named measure; NaN if it has no direction or there is no mean."""
+    """Return the best of some means of a measure; NaN if the measure has no direction, or without means."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
@@ -358,7 +358,7 @@ def no_direction_note(measures: Iterable[str]) -> list[str]:
 
 
 def is_never(name: str) -> bool:
-    """Return True if a value above 0 of one query is a failure; False for an unknown name."""
+    """Return True if a value above 0 is a failure of the query, as with leaks; False for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).never
     except WeirError:

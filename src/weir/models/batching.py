@@ -54,7 +54,7 @@ class Ragged:
 
     @staticmethod
     def joined(blocks: Sequence[Ragged], nothing: NDArray[Any]) -> Ragged:
-        """Return the texts of several blocks as one; for no blocks, the empty array `nothing`."""
+        """Return the rows of several blocks as one; without blocks, the empty array `nothing`."""
         lengths = [np.zeros(0, np.int64), *(block.lengths for block in blocks)]
         values = np.concatenate([nothing, *(block.values for block in blocks)])
         return Ragged(offsets(np.concatenate(lengths)), values)
@@ -115,7 +115,7 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that puts rows back into the order of the texts; `array` is as in `Engine`."""
+    """Return a function that restores the order of the texts; `array` is as in `Engine`."""
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
         rows = array([rows for _, rows in parts])

@@ -126,7 +126,7 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the family with the most words in common with a name (or the end of a path), or None."""
+    """Return the card that shares most words with a name (or the end of a path), or None."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -178,14 +178,14 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue if a model's card is of another kind; `otherwise` is the end of the message."""
+    """Raise BadValue if a model's card is of another kind; `otherwise` ends the message."""
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" for none.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" if none is named.
 
     A variant is one of a checkpoint's ONNX files: fp32, fp16, int8, or a path in its folder.
     """
@@ -416,7 +416,7 @@ _CONFIG: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Head:
-    """A layer after pooling, "Dense" or "LayerNorm", whose weights are in `folder`."""
+    """A layer after pooling, "Dense" or "LayerNorm", with weights in `folder`."""
 
     kind: str
     folder: Path
@@ -540,7 +540,7 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
-    """Return a transformer's settings without its later steps; raises as `read_checkpoint`.
+    """Return a transformer's settings without the steps after it; raises as `read_checkpoint`.
 
     root: folder of the whole checkpoint.
     """
@@ -717,7 +717,7 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue unless a model is a text whose card, if any, is of this kind; `otherwise` ends the message."""
+    """Raise BadValue for a model that is no text, or whose card is of another kind; `otherwise` ends the message."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
@@ -738,7 +738,7 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the most tokens of a text: `own`, else `stated`, within the architecture's positions.
+    """Return the most tokens of a text: `own`, else `stated`, at most the architecture's positions.
 
     Raises BadValue for `own` beyond the positions.
     """

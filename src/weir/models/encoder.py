@@ -102,7 +102,7 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return an encoder's settings: its own, else its checkpoint's, else its card's.
+    """Return an encoder's settings: explicit ones, else the checkpoint's, else the card's.
 
     collection: a checkpoint may declare prompts under this name.
     instruction: replaces {task} in prompts.
@@ -214,7 +214,7 @@ class Encoder:
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return everything that decides the vectors, and the "engine", None if it is not installed.
+        """Return everything that decides the vectors, and the "engine"; None for an engine that is not installed.
 
         Only the checkpoint's files are read. Raises DownloadError if it is missing.
         """
@@ -317,7 +317,8 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return each document's tokens without truncation, prompt included, and its characters before truncation."""
+        """Return each document's number of tokens without truncation, prompt included, and the characters kept by
+        truncation."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -470,7 +471,8 @@ BEIR_ARGUMENTS = {"batch_size": 128, "show_progress_bar": False, "convert_to_ten
 
 
 def _as_beir_calls(encode: Callable[..., object], optional: bool = False) -> Callable[..., object]:
-    """Return a function of texts that passes BEIR_ARGUMENTS where `encode` requires them, or (optional) takes them."""
+    """Return a function of texts that passes BEIR_ARGUMENTS to `encode`: those it requires or, with `optional`,
+    accepts."""
     try:
         parameters = inspect.signature(encode).parameters
     except (TypeError, ValueError):  # of a built-in function
@@ -540,7 +542,7 @@ TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}
 
 @dataclass(frozen=True)
 class Stability:
-    """How much vectors depend on their batch."""
+    """How far vectors depend on the other texts of their batch."""
 
     texts: int
     difference: float

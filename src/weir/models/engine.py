@@ -35,7 +35,7 @@ NEEDED = {
 
 
 class EngineBuilder(Protocol):
-    """A function of a slice that loads a checkpoint and head into its engine, such as torch."""
+    """A function of a plug-in slice that loads a checkpoint and head into its engine, such as torch."""
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
         """Return the loaded engine; raises BadValue for an unsupported checkpoint or device, MissingExtra."""
@@ -50,7 +50,7 @@ class Engine(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if a batch costs its number of texts times its longest text."""
+        """True if the cost of a batch is its number of texts times its longest text."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Declared:
-    """The engine that settings choose on this machine, before loading."""
+    """The engine chosen by settings and this machine, before loading."""
 
     engine: str
     place: ComputePlace

@@ -14,7 +14,7 @@ TABLE = Path(__file__).with_name("model_families.toml")
 
 @cache
 def model_families() -> dict[str, dict[str, Any]]:
-    """Return {family: parts of names by which its models are recognised, and facts}."""
+    """Return {family: substrings of its models' names, and facts}."""
     return read_toml(TABLE, "families of models")
 
 

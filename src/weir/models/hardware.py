@@ -53,7 +53,7 @@ def declared_device(setting: str) -> str:
 
 @cache
 def instructions() -> frozenset[str]:
-    """Return which of "bf16" and "int8" this processor has known instructions for."""
+    """Return which of "bf16" and "int8" this processor computes natively."""
     flags: set[str] = set()
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n"):

@@ -12,7 +12,8 @@ from weir.models.weights import Array, read_state
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A layer after pooling or token states: "LayerNorm", or "Dense" [d, h] with an activation."""
+    """A layer applied to pooled vectors or token states: "LayerNorm", or "Dense" with a [d, h] matrix and an
+    activation."""
 
     kind: str
     weight: Array
@@ -82,7 +83,7 @@ class TermHead:
 
 @dataclass(frozen=True)
 class OwnHead:
-    """The head that a checkpoint's own class or graph computes."""
+    """The head computed by a checkpoint's own class or graph."""
 
     kind: str
     """"classes", or "terms" with a pooling and an activation."""
@@ -94,8 +95,8 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return the layer after pooling from a checkpoint's files; raises BadValue if it is absent."""
+    """Return the layer after pooling from a checkpoint's files; raises BadValue if it is missing."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
-        raise BadValue(f"{head.folder}: the layer behind pooling has no weight")
+        raise BadValue(f"{head.folder}: the layer after pooling has no weight")
     return Layer(head.kind, tensors["weight"], tensors.get("bias"), head.activation)

@@ -245,12 +245,12 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """The provider refuses these texts or takes too long: too many at once, or a bad one."""
+    """The provider refuses these texts, or takes too long: too many at once, or one that it cannot process."""
 
 
 @dataclass(eq=False)
 class EmbeddingClient:
-    """A process's use of an API, within its budget and rate."""
+    """A process's client of an embedding API, within budget and rate."""
 
     provider: Provider
     url: str
@@ -547,7 +547,7 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return the identity, the distance that the model has moved, and this process's spending."""
+        """Return the identity, the cosine distance that the model has moved, and this process's spending."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}

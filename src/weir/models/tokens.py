@@ -102,7 +102,7 @@ class Tokens:
 
 
 def packed(rows: Sequence[Sequence[int]]) -> Tokens:
-    """Return the tokens of texts as one array with offsets."""
+    """Return the tokens of texts as one array, with offsets."""
     ptr = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
     return Tokens(np.fromiter(chain.from_iterable(rows), np.int32, int(ptr[-1])), ptr)
 
@@ -135,7 +135,7 @@ class ModelTokenizer:
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return each text's tokens without truncation and its characters before the cut, int64[n] each."""
+        """Return each text's number of tokens without truncation and of characters kept, int64[n] each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()

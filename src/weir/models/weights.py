@@ -72,7 +72,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class _Names:
-    """An architecture's names of its tensors; {} is the layer number."""
+    """The names that an architecture gives to its tensors; {} stands for the layer number."""
 
     layer: str
     query: str
@@ -235,7 +235,7 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def get(self, *names: str) -> Array | None:
-        """Return the tensor of the first known name, by its shortest full name, or None."""
+        """Return the tensor of the first of these names that exists, by its shortest full name, or None."""
         for name in names:
             inner = f".{name}"
             for full in self._names:

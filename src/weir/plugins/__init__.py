@@ -1,1 +1,1 @@
-"""The outer ring: what few people need. The house imports nothing of it and finds it by its entry points alone."""
+"""The outer ring: slices that few people need. The core imports none of them and finds them by entry points alone."""

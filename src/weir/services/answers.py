@@ -128,7 +128,7 @@ def _whole(line: bytes | bytearray) -> bool:
 
 @dataclass
 class _Places:
-    """Offsets of answers in the file, by key: sorted columns, and recent ones not sorted yet."""
+    """Offsets of answers in the file by key: sorted columns, and recent entries not sorted yet."""
 
     first: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     second: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -231,9 +231,7 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def read_places(self, mend: bool = True) -> None:
-        """Find the answers in the file, without damaged ones; `mend` cuts off an incomplete last line, with a
-        warning.
-        """
+        """Read the offsets of all undamaged answers; `mend` cuts off an incomplete last line, with a warning."""
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -325,7 +323,7 @@ class ConnectionWorker:
 
 
 class KeptAnswers(Protocol):
-    """A store of answers that threads share, such as an AnswerStore."""
+    """A thread-safe store of answers, such as an AnswerStore."""
 
     def __contains__(self, key: AnswerKey) -> bool: ...
 
@@ -388,7 +386,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """The use of a service for a result, as its record states it."""
+    """The use of a service for one result, as stored in the record."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)

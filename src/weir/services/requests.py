@@ -80,7 +80,7 @@ class Key:
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
-        """Return a sentence that says which variable the key came from, or how to give one."""
+        """Return a sentence with the variable from which the key came, or with the way to give one."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
@@ -545,7 +545,7 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in an error's body (of its root cause, if given); else `otherwise`."""
+    """Return message and code from the body of an error, preferably of its root cause; else `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -578,7 +578,7 @@ def is_believed(counted: int | None, tokens: int) -> bool:
 
 
 class UnusableAnswerError(Exception):
-    """A response without the requested content, which the next attempt may bring."""
+    """A response without the requested content; another attempt may succeed."""
 
     def __init__(self, message: str, text: int | None = None) -> None:
         super().__init__(message)
@@ -602,7 +602,7 @@ class MeteredRequest(Generic[T]):
 
 
 class BudgetLedger(Protocol):
-    """A count of requests before they are sent, for a process or for all processes of a cluster."""
+    """Counts requests before they are sent, for a process or for all processes of a cluster."""
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
         """Reserve budget and rate for a request; return (reservation number, seconds waited).

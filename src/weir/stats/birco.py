@@ -60,7 +60,7 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure of BIRCO's rank2metric beside the score that its name promises, and what makes the difference."""
+    """A figure of BIRCO's rank2metric, the measure that its name promises, and the causes of the difference."""
 
     dataset: str
     system: str
@@ -92,7 +92,7 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return BIRCO's figures of a ranking, to the last digit, beside the proper scores.
+    """Return BIRCO's figures of a ranking, to the last digit, and the scores by proper measures.
 
     dataset, system: names in the rows, default: "" and the run's name.
 
@@ -142,7 +142,7 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """Return sentences on the queries that BIRCO's program scores otherwise than by its definitions."""
+    """Return sentences on queries that BIRCO's program scores otherwise than it defines."""
     if not len(qrels):
         return []
     starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)

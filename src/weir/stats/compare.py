@@ -181,7 +181,7 @@ class ComparisonMethod:
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise of a table's measure; None if it is not known, and for columns that are not all queries."""
+        """Return the noise of a table's measure; None if unknown, or if the columns are not all queries."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
@@ -250,7 +250,8 @@ class ScoreTable:
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as score tables report it: over the means of its datasets or parts, if any."""
+        """Return the mean of each system as reported; if datasets have parts, the mean over the means of their
+        parts."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)
@@ -284,7 +285,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Pair:
-    """The second system compared with the first, which is the baseline or the one given earlier."""
+    """The comparison of the second system with the first, which is the baseline or the earlier one."""
 
     first: str
     second: str
@@ -374,6 +375,11 @@ class Comparison:
     group: str = ""
     """Name of the query group; "" for all queries."""
 
+    @property
+    def every_pair(self) -> bool:
+        """True if each system was compared with each, so that ranks tell which of two is better."""
+        return self.baseline is None or len(self.standings) <= 2
+
     def against(self, system: str, other: str) -> Pair | None:
         """Return the pair of `system` against `other`, whichever is stored first; None if they were not compared."""
         for pair in self.pairs:
@@ -398,7 +404,7 @@ def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int = 2) -> ScoreTable:
-    """Return the values of the systems on the queries that all of them have.
+    """Return the values of several systems on the queries that all of them have.
 
     least: number of shared queries below which BadValue is raised; 1 suffices in means over datasets.
 
@@ -675,7 +681,7 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a difference, given its p-value and that of equivalence, which wins.
+    """Return the verdict on a difference, from its p-value and that of equivalence, which takes precedence.
 
     way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
     """
@@ -911,7 +917,7 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if interval and verdict seem to contradict each other about a difference of 0."""
+    """Return True if the interval and the verdict of a pair seem to contradict each other."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
@@ -942,7 +948,7 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Return in words over which comparisons the verdicts of a table hold together."""
+    """Return in words the comparisons over which the verdicts of a table hold together."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -970,7 +976,7 @@ def _correction_scope(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def tally(counts: DatasetCounts) -> str:
-    """Return a sentence counting the datasets on which a system is above the baseline, by mean and by verdict."""
+    """Return a sentence with the numbers of datasets on which a system beats the baseline, by mean and by verdict."""
     by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
     verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
@@ -983,7 +989,7 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed by `labels`, on which no number depends."""
+    """Return the comparisons with systems renamed by `labels`; no number changes."""
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1107,17 +1113,23 @@ def compare_tables(
 
 
 def standings_table(c: Comparison, marked: bool = False) -> Table:
-    """Return a table of systems with mean, interval, rank and letters; `marked` also marks the best and verdicts."""
+    """Return a table of systems with mean, interval, rank and letters.
+
+    marked: also mark the best, the baseline and verdicts.
+    """
     left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
     lettered = any(s.letters for s in c.standings)
     verdicts = {p.second: p.verdict for p in c.pairs} if marked and c.baseline is not None else {}
-    lines: list[list[str | Cell]] = [["system", "mean", "rank", *["group"] * lettered]]
+    ranked = c.every_pair
+    lines: list[list[str | Cell]] = [["system", "mean", *["rank"] * ranked, *["group"] * lettered]]
     for s in c.standings:
         best = marked and s.best is not None and s.mean == c.standings[0].mean
         interval = _interval(score, s.low, s.high).strip()
         mean = Cell(score(s.mean), best, verdict=verdicts.get(s.system, ""), more=interval)
-        lines.append([s.system, mean, rank_text(s), *[s.letters] * lettered])
-    title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
+        name = f"{s.system} (baseline)" if marked and s.system == c.baseline else s.system
+        lines.append([name, mean, *[rank_text(s)] * ranked, *[s.letters] * lettered])
+    size = f"{count(c.count)} {c.unit}"
+    title = f"{c.measure} on {c.dataset}" + f" ({size}{left_out})" * (c.dataset != size or bool(left_out))
     return table_of(lines, title=title)
 
 
@@ -1209,7 +1221,7 @@ def _how_made(comparisons: Sequence[Comparison], ranked: bool) -> list[str]:
     pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
     interval = f"its {100 * m.level:g}% interval ({m.interval})"
     lines = [f"difference: {pairs}, with {interval}; p: {_test_text(m.test)}{drawn}; level {m.alpha:g}"]
-    if ranked:
+    if ranked and any(c.every_pair for c in comparisons):
         groups = (
             f"; group: {SHARED_LETTER}" if any(s.letters for c in comparisons for s in c.standings) else ""
         )

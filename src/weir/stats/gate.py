@@ -37,7 +37,7 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 
 @dataclass(frozen=True)
 class GateRules:
-    """How large a drop a gate allows, and how sure it must be.
+    """The drop that a gate allows, and the confidence it needs.
 
     Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """

@@ -48,7 +48,7 @@ class LabelPairs:
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
-        """Return what each pair, with these grades, adds to a measure that sums over documents, float64[pairs]."""
+        """Return the weight of each pair, with these grades, in a measure that sums over documents, float64[pairs]."""
         count = len(grades)
         rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
         each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
@@ -477,7 +477,7 @@ RATERS = ResultKind("raters", ManyRaters, rater_tables)
 
 
 def few(queries: int) -> str:
-    """Return why an interval of so few queries is missing; "" if there are enough."""
+    """Return the reason why there is no interval of so few queries; "" if there are enough."""
     return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
 
 

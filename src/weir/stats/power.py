@@ -54,7 +54,7 @@ KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
 
 @dataclass(frozen=True)
 class Family:
-    """The tests that a correction takes together."""
+    """The tests that are corrected together."""
 
     tests: int = 1
     alike: int = 1
@@ -64,7 +64,7 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level that a test must meet if `others` are found; interpolated for fractions."""
+        """Return the level for a test if `others` tests of the family are significant; interpolated for fractions."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -95,7 +95,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Need:
-    """The power now for a true difference of this size, and the queries needed for the wanted power."""
+    """The present power for a true difference of this size, and the queries needed for the wanted power."""
 
     effect: float
     power: float
@@ -105,7 +105,7 @@ class Need:
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """The differences of a measure that the present queries can show, and the queries that other effects need."""
+    """The differences that the present queries can show, and the queries that smaller ones need."""
 
     measure: str
     queries: int
@@ -171,7 +171,7 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest p-value that a test can give, if all tests of its family give theirs.
+    """Return the smallest p-value that a test can give, if the other tests of its family give theirs.
 
     beside: smallest p-values of tests in other tables that the correction counts too.
     """
@@ -326,9 +326,8 @@ def equivalence(differences: Float64, margin: float) -> float:
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """Return the true difference, in estimated deviations, that is found with the wanted probability; None if
-    none is.
-    """
+    """Return the true difference, in estimated deviations, that is found with the wanted probability; None if there is
+    none."""
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -481,7 +480,7 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why this many queries or datasets can show no difference, and how many it takes."""
+    """Return a sentence on why so few queries or datasets can show no difference, and how many would."""
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"
     if reach.fewest is not None:

@@ -116,7 +116,7 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 
 
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
-    """Return (strengths of maximum likelihood, the largest first; ""), or ((), reason why there are none).
+    """Return (maximum-likelihood strengths, largest first, ""), or ((), reason why there are none).
 
     A tie is half a win of each. Intervals are from sums over queries, whose judgments need not be
     independent.

@@ -185,7 +185,7 @@ def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
 
 
 def fewest(level: float = LEVEL) -> int:
-    """Return the smallest number of values for which an interval of their mean is given: 6 at a level of 0.95."""
+    """Return the smallest number of values for which an interval is given: 6 at a level of 0.95."""
     # The range of n values contains the population's median with probability 1 - 2^(1 - n) (Thompson 1936).
     # Below that no interval of resampled means can keep the level, as it lies within the range, and no
     # permutation test can reach a p-value below 1 - level.
@@ -219,7 +219,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Return the bounds with `math.nan` for NaN, so that tuples compare as equal."""
+    """Return bounds with the object `math.nan` for NaN, so that equal tuples compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -315,7 +315,7 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return bounds of the mean over parts of the means of their values, float64[rows, 2].
+    """Return bounds of a mean over parts, where each part counts by the mean of its values, float64[rows, 2].
 
     parts: float64[rows, queries] each, without NaN.
     generator: default: seeded with SEED.
@@ -327,6 +327,8 @@ def mean_bounds(
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
+    # Sorted, so that bounds depend on values alone, not on the names of queries, by which they are ordered.
+    parts = [np.sort(part, axis=1) for part in parts]
     rows, counts = len(parts[0]), [part.shape[1] for part in parts]
     bounds = np.full((rows, 2), np.nan)
     if sum(counts) < fewest(level) or min(counts) < 2:
@@ -363,7 +365,7 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
 
 
 def share_below(successes: int, count: int, level: float = LEVEL) -> float:
-    """Return the exact one-sided upper bound of the share of which `successes` of `count` were seen; 1 for none."""
+    """Return the exact one-sided upper bound of a share, after `successes` in `count` trials; 1 for no trial."""
     # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - level.
     if successes >= count:
         return 1.0
@@ -377,7 +379,8 @@ def share_below(successes: int, count: int, level: float = LEVEL) -> float:
 def few_bounds(
     parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
 ) -> tuple[float, float]:
-    """Return Student's bounds of the mean over parts of the means of their values; NaN if nothing varies.
+    """Return Student's bounds of a mean over parts, where each part counts by the mean of its values; NaN without
+    variance.
 
     parts: float64[queries] each.
     unit, geometric: see `mean_bounds`.
@@ -538,7 +541,7 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return the ends of Student's t interval of the mean; resamples nothing."""
+    """Return the ends of Student's t interval of the mean, without resampling."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
@@ -586,7 +589,7 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return `simultaneous_bounds` of the mean over datasets, which are resampled too.
+    """Return `simultaneous_bounds` of the mean over datasets, with datasets resampled as well.
 
     parts: for each dataset its parts, whose means are averaged.
     """

@@ -13,7 +13,7 @@ from weir.stats.significance import deviation_of, exact_mean
 
 @dataclass(frozen=True)
 class RunNoise:
-    """How a mean over queries varies from one asking of a system to another."""
+    """The variance of a mean over queries between repeated runs of a system."""
 
     measure: str
     variance: float
@@ -41,7 +41,7 @@ class RunNoise:
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value of the claim that the mean is at most 0; 0 or 1 if nothing varies."""
+        """Return the one-sided p-value for a mean of at most 0; 0 or 1 if nothing varies."""
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
+_MANY_TIED = 0.1  # share of tied documents that is noted even if no printed mean depends on their order
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
 """Judged@10 from which there is no note."""
@@ -62,16 +64,17 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems: shared ones once, others with the system's name."""
+    """Return the notes on several systems: common ones once, others with the system's name."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
-    notes, conventions, rates = list[Note](), list[Note](), dict[str, float]()
+    conventions, rates = list[Note](), dict[str, float]()
     for one in scores.values():
         shared = [note for note in shared if note in one.remarks] if shared else []
+    alike = dict[Note, list[str]]()
     for name, one in scores.items():
         for note in (*_own_notes(one), *one.remarks):
             if note not in shared:
-                notes.append(note.about(name) if several else note)
+                alike.setdefault(note, []).append(name)
         if not math.isnan(one.judged_at_10):
             answered = int(np.count_nonzero(one.answered))
             rate = _rate_of_answers(one.judged_at_10, len(one.answered), answered, one.conventions)
@@ -80,11 +83,21 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
             said = () if one.answered.all() else ("missing=",)  # by the note on unanswered queries
             sentences = parse_conventions(one.conventions).sentences()
             conventions += [Note(sentence) for sentence in sentences if not sentence.startswith(said)]
+    notes = [
+        note.about("each system" if len(names) == len(scores) > 2 else _few(names)) if several else note
+        for note, names in alike.items()
+    ]
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     deep = [] if first is None else depth_notes(depths, first.measures)
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
     return list(dict.fromkeys([*notes, *_disjoint_notes(scores), *deep, *judged, *shared, *conventions]))
+
+
+def _few(names: Sequence[str]) -> str:
+    more = [f"{len(names) - LISTED_CELLS} more"] * (len(names) > LISTED_CELLS)
+    *first, last = [*names[:LISTED_CELLS], *more]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _disjoint_notes(scores: Mapping[str, Scores]) -> list[Note]:
@@ -245,7 +258,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a warning that some judgments are a model's by their origin; None if there are none."""
+    """Return a warning if some judgments are a model's by their origin, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -347,7 +360,7 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 
 
 def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note]:
-    """Return a note on uncut measures if one system's rankings are much longer than another's.
+    """Return a note on measures without cut-off if some systems return much longer rankings than others.
 
     depths: {system: length of its longest ranking}.
     """
@@ -360,7 +373,8 @@ def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note
     sides = " and ".join(
         f"{counted(depths[name], 'document')} of {name}" for name in (by_depth[0], by_depth[-1])
     )
-    return [Note(f"{', '.join(uncut)}: looks at whole rankings, which hold at most {sides}")]
+    look = one_or_more(len(uncut), "looks", "look")
+    return [Note(f"{', '.join(uncut)} {look} at whole rankings, which hold at most {sides}")]
 
 
 def _parsed_cutoff(name: str) -> int | None:
@@ -385,14 +399,13 @@ def _own_notes(scores: Scores) -> list[Note]:
         have = one_or_more(scores.ignored, "has no judgments and is", "have no judgments and are")
         queries = counted(scores.ignored, "query", "queries")
         notes.append(Note(f"{queries} of the run {have} ignored"))
-    if scores.tied:
-        notes.append(Note(f"{percent(scores.tied)} of the documents returned share their score with another"))
     for measure, values in zip(scores.measures, scores.values, strict=True):
         if is_never(measure):
             notes.append(
                 never_note(measure, int(np.count_nonzero(values > 0)), int(np.sum(~np.isnan(values))))
             )
-    return [*notes, *(_tie_notes(result_rows(scores, "", "")) if scores.movable().any() else ())]
+    rows = result_rows(scores, "", "") if scores.movable().any() else ()
+    return [*notes, *_tie_notes(rows, scores.tied or 0.0)]
 
 
 def never_note(measure: str, failed: int, queries: int) -> Note:
@@ -405,21 +418,36 @@ def never_note(measure: str, failed: int, queries: int) -> Note:
     )
 
 
-def _tie_notes(rows: Iterable[Row]) -> list[Note]:
-    notes = []
-    for row in rows:
-        if row.movable:
-            ends = _tie_ends(row)
-            mean = f", its mean between {score(ends[0])} and {score(ends[1])}" if ends else ""
-            queries = row.queries if row.counted is None else row.counted
-            notes.append(
-                Note(
-                    f"{row.measure}: {'' if ends else 'up to '}{row.movable} of {queries} queries could score "
-                    f"otherwise by the order of ties{mean}",
-                    "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
-                )
-            )
-    return notes
+def _tie_notes(
+    rows: Iterable[Row], tied: float = 0.0, of: Mapping[str, str] = MappingProxyType({})
+) -> list[Note]:
+    """Return one note on the means that the order of ties changes in a printed digit; none if it changes no such.
+
+    tied: share of the documents returned that are tied, said too; from _MANY_TIED on it is said in any case.
+    of: {measure: name of the cell of its row}.
+    """
+    rows = [row for row in rows if row.movable]
+    moved = {row: _tie_range(row) for row in rows}
+    shown = {row: there for row, there in moved.items() if there}
+    share = f"{percent(tied)} of the documents returned share their score with another" if tied else ""
+    remedy = "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best"
+    if not shown:
+        return [Note(share, f"{remedy}; no printed mean changes" if rows else "")] * (tied >= _MANY_TIED)
+    most = max(shown, key=lambda row: row.movable)
+    queries = most.queries if most.counted is None else most.counted
+    whole = f"{'up to ' if len(shown) > 1 else ''}{most.movable} of {counted(queries, 'query', 'queries')}"
+    ranges = ", ".join(f"{row.measure} {there}{of.get(row.measure, '')}" for row, there in shown.items())
+    text = f"{whole} could score otherwise by the order of ties: {ranges}"
+    return [Note(f"{share}, and {text}" if share else text, remedy)]
+
+
+def _tie_range(row: Row) -> str:
+    """Return the ends of a mean by the order of ties, "" if they are printed alike."""
+    ends = _tie_ends(row)
+    if ends is None:
+        return "by an unknown amount"
+    low, high = map(score, ends)
+    return "" if low == high else f"{low} to {high}"
 
 
 def _tie_ends(row: Row) -> tuple[float, float] | None:
@@ -427,8 +455,7 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return a note for each measure on the mean that the order of ties could change most, from TIES_MATTER
-    on.
+    """Return a note on the mean of each measure that the order of ties could change most, from TIES_MATTER on.
 
     named: name the row's system and dataset in the note, and count the other rows.
     """
@@ -438,16 +465,13 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
         width = math.inf if ends is None else ends[1] - ends[0]
         if row.movable and width >= TIES_MATTER:
             by_measure.setdefault(row.measure, []).append((width, row))
-    notes = []
-    for moved in by_measure.values():
-        most = max(moved, key=lambda one: one[0])[1]
-        (note,) = _tie_notes([most])
-        if not named:
-            notes.append(note)
-            continue
+    most, of = list[Row](), dict[str, str]()
+    for measure, moved in by_measure.items():
+        row = max(moved, key=lambda one: one[0])[1]
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
-        notes.append(replace(note, text=f"{note.text} ({most.called} on {most.dataset}{more})"))
-    return notes
+        of |= {measure: f" ({row.called} on {row.dataset}{more})"} if named else {}
+        most.append(row)
+    return _tie_notes(most, of=of)
 
 
 @checked

@@ -72,7 +72,7 @@ def confidence_sequence(differences: Float64, level: float = LEVEL) -> Confidenc
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return after each difference the e-value of the claim that the mean is at most `bound`, float64[..., n].
+    """Return after each difference the e-value against the claim that the mean is at most `bound`, float64[..., n].
 
     differences: float64[..., n], of several samples at once.
     bound: above -1. Raises as `confidence_sequence`.
@@ -123,13 +123,13 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the number of values with which one is `least` or more for the first time; None if none is."""
+    """Return the number of values up to the first that is `least` or more; None without one."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 
 
 def by_lot(queries: Iterable[str], seed: int = 0) -> list[str]:
-    """Return queries in an order that their identifiers alone decide, as if by lot; it stays when others join them."""
+    """Return queries in a pseudo-random order given by their identifiers alone, which further queries do not change."""
 
     def lot(query: str) -> bytes:
         return hashlib.blake2b(f"{seed}\x1f{query}".encode("utf-8", "replace"), digest_size=16).digest()
@@ -147,12 +147,13 @@ def _checked(differences: Float64) -> Float64:
 
 
 def _log_returns(values: Float64, bound: float) -> Float64:
-    """Return the logarithm of what each bet makes of a unit of money, float64[..., bets, n]; -inf where all is lost."""
+    """Return the logarithm of each bet's return on one unit, float64[..., bets, n]; -inf for a total loss."""
     with np.errstate(divide="ignore"):
         return np.log1p(BETS[:, None] * ((1 + values[..., None, :]) / (1 + bound) - 1))
 
 
 def _mixed(logarithms: Float64) -> Float64:
-    """Return the logarithm of the gamblers' money together, float64[..., n], of that of each, float64[..., bets, n]."""
+    """Return the logarithm of the bets' mean wealth, float64[..., n], from the logarithm for each, float64[..., bets,
+    n]."""
     begun = np.log(BETS / BETS.sum())[:, None]
     return np.asarray(np.logaddexp.reduce(logarithms + begun, axis=-2))

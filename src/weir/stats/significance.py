@@ -45,7 +45,7 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level that a p-value must stay below, if `others` of `tests` are found and the rest are not.
+    """Return the level that a p-value must stay below if `others` of `tests` are significant and the rest are not.
 
     By Holm alpha / (tests - others), by Bonferroni alpha / tests.
     """
@@ -55,13 +55,13 @@ def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
 
 @CORRECTIONS.register("none")
 def none(ascending: Float64) -> Float64:
-    """Return the p-values unchanged: each test on its own."""
+    """Return the p-values unchanged."""
     return ascending
 
 
 @CORRECTIONS.register("bonferroni")
 def bonferroni(ascending: Float64) -> Float64:
-    """Return each p-value times their number; bounds the family-wise error rate."""
+    """Return each p-value times the number of tests, which bounds the family-wise error rate."""
     # Dunn 1961.
     return ascending * len(ascending)
 
@@ -76,7 +76,7 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return Benjamini and Hochberg's p-values; bounds the false discovery rate."""
+    """Return Benjamini and Hochberg's adjusted p-values, which bound the false discovery rate."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -100,7 +100,7 @@ def _no_bound(units: int, systems: int, draws: Draws) -> float:
 
 @dataclass(frozen=True)
 class Detection:
-    """A test's decisions on many rows of differences at once, float64[rows, n], for simulations of its power."""
+    """A test's decisions on many rows of differences at once, to simulate its power."""
 
     # Without them, and for many columns, the rows count as found that the paired t-test finds.
     p: Callable[[Float64], Float64] | None = None
@@ -216,7 +216,8 @@ def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def p_of_draws(larger: Int64, draws: int) -> Float64:
-    """Return p-values if `larger` of so many random draws reach the observed difference, which counts as a draw too."""
+    """Return p-values from the number of random draws as large as the observed difference, which counts as one more
+    draw."""
     # Phipson and Smyth 2010.
     return (larger + 1) / (draws + 1)
 

@@ -106,7 +106,7 @@ def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
 
 
 def nauc(own: Float64, oracle: Float64) -> float:
-    """Return the normalised area of a `curve` by confidence, given the oracle's; NaN if all values are equal."""
+    """Return the normalised area of a `curve` by confidence, relative to the oracle's; NaN if all values are equal."""
     width = np.diff(ABSTENTION_RATES)
     own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
     flat = float(oracle[0]) * (ABSTENTION_RATES[-1] - ABSTENTION_RATES[0])
@@ -152,7 +152,7 @@ def spread(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("diff1")
 def lead(score: Float64, ptr: Int64) -> Float64:
-    """Return the best score minus the second; 0 if there is only one."""
+    """Return the best score minus the second, float64[queries]; 0 for a ranking of one."""
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
 
@@ -202,7 +202,7 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A least confidence for an answer, chosen on half of the queries and tested on the others."""
+    """A minimum confidence for an answer, chosen on half of the queries and tested on the other half."""
 
     measure: str
     rules: ThresholdRules
@@ -257,8 +257,7 @@ def threshold(
     rules: ThresholdRules | None = None,
     unanswerable: Iterable[str] = (),
 ) -> Threshold:
-    """Return the score from which a system should answer, chosen on half of the queries and tested on the
-    others.
+    """Return the score from which a system should answer, chosen on half of the queries and tested on the other half.
 
     measure: reported for the answerable queries.
     unanswerable: queries to count as unanswerable although nothing is judged for them.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,10 @@ ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
 
 T = TypeVar("T")
 EncoderLike: TypeAlias = QueryDocumentEncoder | BeirEncoder | TextsEncoder
-SystemLike: TypeAlias = "str | Retriever | Callable[..., object] | SearchObject | IndexObject | EncoderLike"
+BeirObject: TypeAlias = "BeirSearch | BeirRetrieval"
+SystemLike: TypeAlias = (
+    "str | Retriever | Callable[..., object] | SearchObject | IndexObject | BeirObject | EncoderLike"
+)
 """The arguments of `as_system` and `parse_system`."""
 
 
@@ -84,6 +88,56 @@ class IndexObject(Protocol):
 
 
 @runtime_checkable
+class BeirSearch(Protocol):
+    """An object with BEIR's search(corpus, queries, top_k, ...), which gets all documents with the queries."""
+
+    def search(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  BEIR's own differ in what follows
+        """Return rankings {query id: {document id: score}} of at most `top_k` documents."""
+        ...
+
+
+@runtime_checkable
+class BeirRetrieval(Protocol):
+    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval, which knows how deep it searches."""
+
+    def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
+        """Return rankings {query id: {document id: score}}."""
+        ...
+
+
+BEIR_SIMILARITY = "cos_sim"
+"""Passed to a search of BEIR's form that requires a score_function: the default of BEIR's EvaluateRetrieval."""
+
+
+@dataclass(frozen=True, eq=False)
+class _BeirCall:
+    method: Callable[..., object]
+    takes_k: bool
+    further: dict[str, str]
+
+    def __call__(self, corpus: dict[str, dict[str, str]], queries: dict[str, str], k: int) -> object:
+        deep = {"top_k": k} if self.takes_k else {}
+        return self.method(corpus, queries, **deep, **self.further)
+
+
+def _beir_search(given: object) -> _BeirCall | None:
+    """Return the search of an object whose method takes (corpus, queries, ...), None of any other."""
+    for method in (getattr(given, "search", None), getattr(given, "retrieve", None)):
+        if not callable(method):
+            continue
+        try:
+            parameters = inspect.signature(method).parameters
+        except (TypeError, ValueError):  # of a method without a signature
+            continue
+        if [*parameters][:2] == ["corpus", "queries"]:
+            similarity = parameters.get("score_function")
+            needed = similarity is not None and similarity.default is similarity.empty
+            further = {"score_function": BEIR_SIMILARITY} if needed else {}
+            return _BeirCall(method, "top_k" in parameters, further)
+    return None
+
+
+@runtime_checkable
 class PairPredictor(Protocol):
     """A model of pairs, such as CrossEncoder of sentence-transformers."""
 
@@ -96,7 +150,7 @@ class PairPredictor(Protocol):
 class FunctionSystem:
     """A function, or an object with `search`, as a system."""
 
-    answer: SearchFunction | SearchObject
+    answer: SearchFunction | SearchObject | BeirObject
     identity: Identity
     adapter: ClassVar[str] = "weir.system"
 
@@ -124,6 +178,8 @@ class FunctionSystem:
         search.
         """
         searcher: object = self.answer
+        if beir := _beir_search(searcher):
+            return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
         if isinstance(searcher, IndexObject):
             index = searcher.index(dict(zip(corpus.ids, corpus.view(VIEW), strict=True)))
             searcher = searcher if index is None else index
@@ -140,7 +196,7 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """A search function with the documents that it may return."""
+    """A search function, with the documents that it may return."""
 
     name: str
     corpus: Corpus
@@ -287,12 +343,13 @@ def system_text(system: object) -> str:
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return first >> reranker, which may be a function or object; raises BadValue if it cannot re-rank."""
+    """Return first >> reranker for a re-ranker, function or object; raises BadValue for an object that cannot
+    re-rank."""
     return Pipeline(first, as_reranker(reranker))
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return first >> reranker, where first may be a function or object; raises BadValue for others."""
+    """Return first >> reranker for a system, function or object as `first`; raises BadValue for other values."""
     return Pipeline(as_system(first), reranker)
 
 
@@ -309,12 +366,14 @@ def as_system(given: object, name: str | None = None, version: str | None = None
         given, (str, SearchObject)
     ):  # texts have an `encode` too
         return SYSTEMS.get("dense")(as_encoder(given, name=name, version=version))
+    if isinstance(given, (SearchObject, BeirRetrieval)) and _beir_search(given):
+        return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
     if isinstance(given, SearchObject) or callable(given):
         return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
     raise BadValue(
         f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
-        "object with search(queries, k) or encode(texts); a name goes into weir.system(...), a function that encodes "
-        "into weir.Dense(...)"
+        "object with search(queries, k), BEIR's search(corpus, queries, top_k) or encode(texts); a name goes into "
+        "weir.system(...), a function that encodes into weir.Dense(...)"
     )
 
 
@@ -362,7 +421,8 @@ def _in_message(value: object) -> str:
     if isinstance(value, (Retriever, Reranker, Sequence, int, float, type(None))):
         text = str(value) if isinstance(value, (Retriever, Reranker)) else repr(value)
         return text[:SHOWN_CHARACTERS]
-    return f"a {type(value).__name__}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
 
 
 # ----------
@@ -373,7 +433,7 @@ def _in_message(value: object) -> str:
 @named_arguments
 @dataclass(frozen=True)
 class Filtered:
-    """Rank only documents that fit a filter, as if the others were removed before the cut at k.
+    """Rank only documents that fit a filter, as if the other documents were removed before the cut at k.
 
     Statistics such as document frequencies still count all documents. Programs and servers are asked ever deeper, to
     10,000 results at most, with a warning of queries left with fewer than k. Filters of queries apply too. Raises
@@ -421,7 +481,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries with only the documents permitted that fit a filter, bool[documents], besides their own."""
+    """Return the queries with fewer permitted documents: only documents that fit a filter, bool[documents]."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = filtered(queries, corpus).metadata or metadata

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
+from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError
@@ -128,7 +129,11 @@ def _named(who: object, collection: str, doing: str) -> Iterator[None]:
 
 def _request_text(queries: Queries) -> str:
     count = len(queries)
-    return f"asked {count:,} queries, the first '{queries.ids[0]}'" if count else "asked no queries"
+    return (
+        f"asked {counted(count, 'query', 'queries')}, the first '{queries.ids[0]}'"
+        if count
+        else "asked no queries"
+    )
 
 
 def _type_name(value: object) -> str:
@@ -153,8 +158,8 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return a function's answer as a run; it may have any form of `weir.evaluate` but a path, or be rankings
-    in order.
+    """Return a function's answer as a run; it may have any form that `weir.evaluate` takes except a path, or be a list
+    of rankings.
 
     Raises BadRanking, with the query, for an unasked query, an unknown or repeated document, and a bad score;
     PluginError for another type.
@@ -184,7 +189,8 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """Numbers of the documents that answers name; a collection without documents (NO_DOCUMENTS) has all of them."""
+    """Numbers for the documents in answers; without a collection's documents (NO_DOCUMENTS) every identifier
+    gets one."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -198,7 +204,7 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """The documents of the collection; without documents, those named so far."""
+        """The documents of the collection; without them, the documents named so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
@@ -220,7 +226,7 @@ def described_unknown(unknown: str) -> dict[str, object]:
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return the rows with documents of the collection, and a sentence on the others, "" for none.
+    """Return (the rows whose documents the collection has, a sentence on the other rows or "").
 
     doc: document numbers, -1 for unknown ones.
     names: returns the identifier of a row's document.
@@ -257,7 +263,7 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A Shelf with a folder, or memory, for each part's index."""
+    """A Shelf that keeps each part's index in a folder, or in memory."""
 
     at: Path | None = None
     """None for memory."""
@@ -310,7 +316,7 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
 
 
 def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[object, object], bool]) -> T:
-    """Return a system, or a tuple of parts, with each part changed; itself if none changes."""
+    """Return a system, or a tuple of parts, with `change` applied to each part; the same object if nothing changes."""
     if isinstance(system, tuple):
         return cast(T, tuple(map(change, system)))
     if not (is_dataclass(type(system)) and isinstance(system, (Retriever, Reranker))):
@@ -323,7 +329,7 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems changed so that equal objects in them share a session, and so their stored results.
+    """Return the systems with equal unversioned objects sharing one session, and therefore stored results.
 
     Raises BadValue for two objects of the same kind and name.
     """
@@ -363,7 +369,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with files replaced by the names they declare, "" if none does."""
+    """Return a system's name with files replaced by the titles that they declare; "" if none declares one."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):
@@ -373,7 +379,7 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """Return the entry of a description for the depth of remote parts, {} without any."""
+    """Return the entry for the depth of remote parts in a description, {} without such parts."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 

@@ -265,7 +265,7 @@ def dense(
     batch_tokens: tokens of a batch, 0 to suit the device.
     store: format of stored vectors, fp32, fp16, bf16, int8 or binary. Scores are computed in full precision.
     view: the encoded part of a document.
-    separator: between title and text, None for the card's, else a space; BEIR's encode_corpus then gets them apart.
+    separator: between title and text, None for the card's, else a space. BEIR's encode_corpus then gets them apart.
     index: None to search exactly, or an index of FAISS by its factory name ("HNSW32", "IVF1024,PQ48").
     effort: how much of the index a query looks at, 0 for the library's default.
     base: address of an API up to the version.

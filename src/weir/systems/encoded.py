@@ -80,7 +80,7 @@ class _System(Protocol[L, Q_co]):
 
 
 class _Documents(Protocol[Q_contra]):
-    """Encoded documents, ready to be compared with encoded queries."""
+    """Encoded documents, ready for comparison with encoded queries."""
 
     @property
     def stored(self) -> StoredRows | None: ...  # what the index refers to; None if it holds all itself
@@ -128,7 +128,7 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """How a loaded encoder makes rows of documents, and where they are stored."""
+    """The way in which a loaded encoder makes and stores rows of documents."""
 
     store: RowStore
     encode: Encode
@@ -145,7 +145,8 @@ def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Return (rows of the documents, number of rows that were stored before); missing ones are encoded."""
+    """Encode the documents that are not stored; return (rows of all documents, number of rows that were stored
+    before)."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -186,8 +187,7 @@ def write_rows(
 def open_rows(
     system: _System[Any, Any], corpus: Corpus, at: Path, codec: str, needed: bool = True
 ) -> StoredRows | None:
-    """Return the rows that the index in the folder `at` lists; None if the store lost them and they are not
-    needed.
+    """Return the rows listed by the index in the folder `at`; None if the store lost them and they are not `needed`.
 
     Raises StoreError for a damaged index and for lost rows, BadValue for the index of another corpus.
     """

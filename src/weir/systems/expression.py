@@ -83,11 +83,12 @@ def expression_tree(text: str) -> ast.expr:
 
 @checked
 def system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
-    """Return a system from its text, itself, a function, an object or an encoder.
+    """Return a system given as text, as a system, or as a function, object or encoder.
 
     given: functions take (queries, k); objects have search(queries, k) and maybe index(documents). Queries
         are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
-        [document ids, best first]}. Encoders of texts become `dense`.
+        [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
+        queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
     name: its printed name, by default that of the function or the object's class.
     version: identifies it in stage keys. Without one, results are computed again in each process.
 
@@ -208,8 +209,10 @@ def _refuse_model(name: str, kind: str) -> None:
 
 
 def _malformed(text: str) -> BadValue:
-    paths = "; in paths write / for \\" if "\\" in text else ""
-    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){paths}")
+    hint = "; in paths write / for \\" if "\\" in text else ""
+    if text.startswith(("http://", "https://")):
+        hint = '; a server is described in a file: http("search.toml") (docs/retrievers.md)'
+    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){hint}")
 
 
 def _cut(text: str) -> str:
@@ -244,7 +247,7 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the texts of a grid's systems, without building them; raises BadValue as `parse_systems`."""
+    """Return the texts of a grid's systems without building the systems; raises BadValue as `parse_systems`."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)

@@ -24,6 +24,7 @@ from weir.systems.protocol import (
     Component,
     Context,
     Costs,
+    DocumentKeeper,
     Retriever,
     Searcher,
     called,
@@ -87,6 +88,9 @@ class Fused:
     def is_drawn(self) -> bool:
         return False
 
+    def keeps_documents(self) -> bool:
+        return all(isinstance(part, DocumentKeeper) and part.keeps_documents() for part in self.parts)
+
     def components(self) -> tuple[Component, ...]:
         return tuple(
             Component(part, "run", depth=lambda queries, k, corpus: self.part_depth(k))
@@ -94,7 +98,7 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results that each part gives for k fused ones."""
+        """Return the number of results that each part returns for k fused results."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked

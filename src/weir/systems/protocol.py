@@ -67,7 +67,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index and time."""
+    """Costs of a searcher or scorer in addition to index and time."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights in stores outside the index, or on a server."""
@@ -146,7 +146,7 @@ class NestedSearcher(Protocol):
     """A searcher that may find result k + 1 at no extra cost."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return whether another result needs no more work and leaves the first k unchanged."""
+        """Return True if a search for k + 1 results has the same first k and costs nothing more."""
         ...
 
 
@@ -219,7 +219,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class Component:
-    """A system within another, and what the outer system uses of it."""
+    """A system within another one, and the use that the outer system makes of it."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -235,7 +235,7 @@ class Composite(Protocol):
     """A system made of other systems; its `index` takes their indexes from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
-        """Return the systems that it is made of; () if it has none to index."""
+        """Return the systems that it contains; () if none needs an index."""
         ...
 
 
@@ -260,10 +260,10 @@ class Remote(Protocol):
 
 @runtime_checkable
 class DocumentKeeper(Protocol):
-    """A system that may search documents of its own, and so a collection without documents (NO_DOCUMENTS)."""
+    """A system that may search its own documents, and so a collection without documents (NO_DOCUMENTS)."""
 
     def keeps_documents(self) -> bool:
-        """Return True if it reads no document of the collection, whose identifiers may then be any."""
+        """Return True if it reads no document of the collection, so that any identifiers are valid."""
         ...
 
 
@@ -290,7 +290,7 @@ class Installed(Protocol):
     """A system that leaves tables or indexes on a server."""
 
     def uninstall(self) -> list[str]:
-        """Remove everything that Weir made there; return its names."""
+        """Remove everything that Weir created on the server; return its names."""
         ...
 
 
@@ -305,7 +305,7 @@ class CollectionAware(Protocol):
 
 @runtime_checkable
 class FieldReader(Protocol):
-    """A system or re-ranker that reads other fields of documents than title and text."""
+    """A system or re-ranker that reads fields of documents besides title and text."""
 
     def fields_read(self) -> tuple[str, ...]:
         """Return the views or fields read, whose contents are part of stage keys."""
@@ -372,7 +372,7 @@ class TermScored(Protocol):
     """A searcher whose scores are sums over the terms of the query."""
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return what each term of a query adds to the score of each of its candidates."""
+        """Return the score that each term of a query adds to each of its candidates."""
         ...
 
 
@@ -438,7 +438,7 @@ class Prompting(Reranker, Protocol):
         ...
 
     def asked(self) -> dict[str, object]:
-        """Return everything that decides its prompts; equal ones are asked once."""
+        """Return everything that decides its prompts; systems with equal values share stored answers."""
         ...
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:

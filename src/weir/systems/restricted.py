@@ -109,7 +109,7 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with too few documents; `seen` is the search depth as text."""
+    """Warn (RankingWarning) of queries with fewer documents than asked; `seen` is the search depth as text."""
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"
@@ -216,7 +216,7 @@ def _longest(excluded: DocumentLists | None) -> int:
 
 
 def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
-    """Return runs joined, each with its query numbers, -1 to leave one out."""
+    """Return several runs as one; query numbers -1 are left out."""
     if not parts:
         return Run.of({})
     first = parts[0][1]

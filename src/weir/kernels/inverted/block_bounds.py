@@ -65,7 +65,8 @@ class BlockBounds(NamedTuple):
 
 
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
-    """Return (terms with a row, listed, shift, base) as in BlockBounds, from the lengths of the lists."""
+    """Return (terms with a row, terms with lists, shift, base), as in BlockBounds, from the lengths of the posting
+    lists."""
     sizes = np.diff(ptr)
     rows = np.flatnonzero(sizes >= _LISTED_POSTINGS)
     listed = np.full(len(sizes), -1, np.int32)

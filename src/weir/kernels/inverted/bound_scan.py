@@ -66,7 +66,7 @@ def _column(acc: Float32, one: Bytes, weight: np.float32) -> None:
 
 @jit
 def _columns(acc: Float32, one: Bytes, weight: np.float32, other: Bytes, also: np.float32) -> None:
-    """Add two terms' bounds over a window in one pass over the sums."""
+    """Add the bounds of two terms over a window in one pass."""
     for j in range(np.uint64(len(one))):
         acc[j] += weight * np.float32(one[j]) + also * np.float32(other[j])
 
@@ -85,7 +85,7 @@ def _add_window(
     postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, begin: int, finish: int,
     n_docs: int, sums: BoundSums,
 ) -> None:  # fmt: skip
-    """Add all terms of a query over documents begin..finish-1; `values` are the columns of this window."""
+    """Add the bounds of all terms of a query for documents begin..finish-1; `values` are the columns of this window."""
     doc, acc, weight = postings.doc, sums.acc, sums.weight
     origin, waiting = np.uint64(begin), np.int64(-1)
     for i in range(n_terms):
@@ -126,7 +126,7 @@ def _above(kth: float, gap: float, share: float) -> float:
 def _raise(
     best: Selection, other: Int64, n: int, k: int, gap: float, share: float, edge: int
 ) -> tuple[int, int]:
-    """Drop keys that cannot be in the top k any more; return (number of keys left, new edge)."""
+    """Drop keys that cannot be in the top k any more; return (number of keys left, new lower edge)."""
     keys, spare, number, bits = best.keys, best.spare, best.number, best.bits
     for i in range(n):
         spare[i] = keys[i]

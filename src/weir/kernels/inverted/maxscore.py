@@ -84,7 +84,7 @@ def _gather_one(
 
 @jit
 def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
-    """Return the share of a list's documents whose sum passes the bar, from a sample of at most 64."""
+    """Estimate from at most 64 samples the share of a list's documents whose sum passes the bar."""
     step = max(1, (high - low) >> 6)
     seen, passed = 0, 0
     for p in range(low, high, step):
@@ -140,7 +140,7 @@ def _look_up(
     postings: Postings, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float,
     sums: WindowSums, n: int,
 ) -> int:  # fmt: skip
-    """Add term i to the candidates that can still pass the limit and drop the others; return the number left.
+    """Add term i to the candidates that can still pass the limit and drop the other ones; return the number left.
 
     rest: sum of the bounds of later terms.
     """

@@ -136,7 +136,8 @@ class ForwardBuilder:
         self._slot: Int64 = np.empty(0, np.int64)
 
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
-        """Count the documents terms[dptr[i]:dptr[i+1]]; return their lengths without dropped tokens, int64[n].
+        """Count the terms of the documents terms[dptr[i]:dptr[i+1]]; return their lengths without dropped terms,
+        int64[n].
 
         terms: int32, -1 for a dropped token.
         n_terms: greater than every term number so far.
@@ -171,7 +172,7 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """Return and forget the pairs since the last call, as `finish`, with int32 counts."""
+        """Return, and forget, the pairs since the last call, as `finish` does, with int32 counts."""
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),

@@ -28,7 +28,7 @@ class Postings(NamedTuple):
 
 
 class SparseQueries(NamedTuple):
-    """Queries as terms: those in ptr[q]:ptr[q + 1] of term and weight belong to query q."""
+    """Queries as weighted terms: query q has term[ptr[q]:ptr[q + 1]] with the same rows of weight."""
 
     ptr: Int64
     term: Int32
@@ -147,7 +147,7 @@ def plan(
 def enter_window(
     doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
-    """Find each list's part before document `finish`; return (number of lists with a part, sum of their bounds).
+    """Find the part of each list before document `finish`; return (number of nonempty parts, sum of the lists' bounds).
 
     live: receives these lists, by decreasing bound.
     """

@@ -192,7 +192,7 @@ def _by_postings(index: Impacts, queries: SparseQueries, depth: int, hits: Hits)
 
 
 def _longest(qptr: Int64) -> int:
-    """Return room for the longest query, rounded up so that most calls reuse the scratch of the last."""
+    """Return the length of the longest query, rounded up so that most calls reuse the last scratch memory."""
     longest = qptr.item(1) - qptr.item(0) if len(qptr) == 2 else int((qptr[1:] - qptr[:-1]).max(initial=0))
     return max(64, 1 << longest.bit_length())
 

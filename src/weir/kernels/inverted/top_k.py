@@ -21,7 +21,7 @@ _INSERTION_SORT_KEYS = 48  # keys that are sorted by insertion
 
 
 class Selection(NamedTuple):
-    """Memory in which the best keys of a query are selected, reused for the next."""
+    """Scratch memory to select the best keys of a query, reused for the next query."""
 
     keys: Keys
     """int64[room], as `spare`."""

@@ -66,7 +66,7 @@ def _position(query: Int32, rank: NDArray[np.integer]) -> Int64:
 
 
 def product_before(query: Int32, values: Float64) -> Float64:
-    """Return for each row the product of its query's earlier values; 1 for the first."""
+    """Return for each row the product of the query's earlier values; 1 for its first row."""
     products = np.ones(len(values))
     for rows in _by_place(query):
         products[rows] = products[rows - 1] * values[rows - 1]

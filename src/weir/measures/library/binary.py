@@ -93,7 +93,7 @@ _ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 
 @measure("Rprec", within={"times": (0.0, 100.0)})
 def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: float = 1) -> Float64:
-    """R-precision: precision after as many documents as are relevant to the query.
+    """R-precision: precision at rank R, the number of documents relevant to the query.
 
     The divisor is the number of relevant documents, even if fewer were returned or k is smaller; 0 if nothing is
     relevant.
@@ -139,7 +139,7 @@ def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1
 
 @dataclass(frozen=True)
 class _Curve:
-    """The precision at each relevant document found, the only points where it can peak."""
+    """Precision at each relevant document found; the maximum of precision is always at one of these."""
 
     relevant: Int64
     query: Int32

@@ -54,7 +54,7 @@ def INSQ(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 
 @measure("INST", within=_WANTED)
 def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
-    """Mean gain of a reader who is more ready to stop the more of the wanted gain T was found.
+    """Mean gain of a reader who stops sooner the more of the wanted gain T was found.
 
     The probability of going on from rank i is that of INSQ, with T plus the gain still wanted in place of 2T.
     T: wanted number of documents of the highest grade.
@@ -89,7 +89,7 @@ def NERR9(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
 
 @measure("NERR10", within=SCALE | {"p": (0.0, 0.9999)})
 def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 4) -> Float64:
-    """NERR8 with the probability of going on multiplied by p, as in RBP.
+    """NERR8 with the probability of continuing multiplied by p, as in RBP.
 
     p: from 0 to 0.9999.
     max_grade: highest grade of the scale.
@@ -101,7 +101,7 @@ def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 
 
 @measure("NERR11", within=_WANTED)
 def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
-    """NERR8 with the probability of going on multiplied by that of INSQ.
+    """NERR8 with the probability of continuing multiplied by INSQ's.
 
     T: wanted number of documents of the highest grade.
     max_grade: highest grade of the scale.

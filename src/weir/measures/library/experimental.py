@@ -76,7 +76,7 @@ def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float6
 
 @measure("RnDCG", choices=GAINS, within=TABLE, of="whole grades")
 def RnDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Mean of nDCG over the ranks at which the best ranking comes to a lower gain.
+    """Mean of nDCG at the last rank of each grade in the ideal ranking.
 
     With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8, and the end of a ranking that is longer by
     two or more. Fractional grades are refused: every document might be a level of its own.

@@ -50,7 +50,7 @@ def SetR(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 @measure("SetR_cap")
 def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Relevant documents returned, divided by the most that so many documents could hold.
+    """Number of relevant documents returned, divided by the maximum for a set of that size.
 
     The divisor is the smaller of the numbers returned and relevant; that of R_cap@k is the smaller of k and the
     number relevant. 0 if either is 0. Source: trec_eval m_set_rel_P.c.
@@ -143,7 +143,8 @@ def Utility(
     miss: float = 0.0,
     rel: float = 1,
 ) -> Float64:
-    """Worth of the returned set: relevant documents times hit, others times noise, missed ones times miss.
+    """Utility of the returned set: hit per relevant document, noise per other document, miss per relevant one not
+    returned.
 
     hit: weight of a relevant document returned.
     noise: weight of any other document returned.

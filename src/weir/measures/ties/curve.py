@@ -73,13 +73,13 @@ def _mean_of_best(groups: list[tuple[int, int, int, int]], precision: list[Float
 
 
 def _sure(precision: Float64) -> float:
-    """Return the smallest possible best precision of a group: its relevant documents all come last."""
+    """Return the smallest possible best precision within a group, for an order with its relevant documents last."""
     count, size = precision.shape
     return float(np.diagonal(precision, size - count).max())
 
 
 def _possible(precision: Float64) -> Float64:
-    """Return the values that the c-th relevant document can take: c - 1 are above it, the rest below."""
+    """Return the possible precisions at the c-th relevant document of a group, with c - 1 relevant ones above it."""
     count, size = precision.shape
     c, i = np.arange(count)[:, None], np.arange(size)[None, :]
     values: Float64 = precision[(i >= c) & (i <= size - count + c)]

@@ -175,7 +175,7 @@ def _nerr(j: Judged, *, k: int | None, max_grade: int = 4) -> Float64:
 
 
 def _stops(groups: Groups, stop: Float64) -> Float64:
-    """Return the probability that a reader stops at each place of a group, for all groups in sequence."""
+    """Return the probability that a reader stops at each place of a group, for all groups one after another."""
     # It is the decrease, from j to j + 1 documents of the group, of the mean product of their probabilities of
     # going on. That mean is built document by document: of n + 1 documents a draw of j has a given one with
     # probability j / (n + 1). Only the last difference cancels.

@@ -43,9 +43,8 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries whose ties begin within the first k, since others cannot change; None if there
-        are none.
-        """
+        """Return the queries whose ties begin within the first k, the only ones that can change; None if there are
+        none."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -56,7 +55,7 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """A join, and its queries that ties may change in parts of about a million places."""
+    """A join, and its queries that ties may change, in blocks of about a million ranks."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
@@ -75,7 +74,8 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return the ties that can change this measure, by its cut-off and, if condensed, on condensed lists."""
+        """Return the ties that can change this measure, given its cut-off and, for a condensed one, on
+        condensed lists."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)
@@ -140,7 +140,7 @@ def _least_grade(measure: Measure) -> float:
 
 
 def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Float64]:
-    """Return the minimum and maximum of three values; the first if they differ by rounding only."""
+    """Return the minimum and maximum of three values; twice the first if they differ by rounding only."""
     low, high = np.min([values, one, other], axis=0), np.max([values, one, other], axis=0)
     same = high - low <= _RELATIVE_ROUNDING * np.maximum(np.abs(high), 1.0)
     return np.where(same, values, low), np.where(same, values, high)
@@ -166,7 +166,8 @@ def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
 
 
 def _sorted(j: Judged, worth: Float64) -> Judged:
-    """Return the join with the most worthy documents of each group first; unjudged ones are worth 0."""
+    """Return the join with the documents of each tie group sorted by worth, highest first; unjudged ones are worth
+    0."""
     rows = np.flatnonzero(j.last > j.first)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
     order = np.lexsort((-worth[rows], groups.of_row))

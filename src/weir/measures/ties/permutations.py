@@ -63,7 +63,7 @@ def _by_kind(groups: Groups, grade: Grades) -> Grades:
 
 
 def _orders(kinds: dict[float, int]) -> Int64:
-    """Return the places, from 1, of the judged documents of a group in each order, int64[orders, judged]."""
+    """Return, for each order of a tie group, the places (from 1) of its judged documents, int64[orders, judged]."""
     judged = [count for grade, count in kinds.items() if grade != _UNJUDGED]
     free = [tuple(range(1, sum(kinds.values()) + 1))]
     taken: list[tuple[int, ...]] = [()]

@@ -55,7 +55,7 @@ def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Judged documents grouped by the score they share; an untied one is a group of its own."""
+    """Judged documents grouped by equal score; an untied document is a group of one."""
 
     of_row: Int64
     """int64[n]: group of each row of the join."""
@@ -93,7 +93,7 @@ class Groups:
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
     def places(self, kept: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-        """Return the places, from 1, of the groups that are kept, and the group of each."""
+        """Return the places (from 1) within the kept groups, and the group of each place."""
         which = np.flatnonzero(kept)
         place, of = stretches(self.first[which], self.first[which] + self.size[which])
         return place, which[of]
@@ -114,8 +114,7 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """Return the probability that i draws without replacement contain x marked ones, float64[rows, marked +
-    1].
+    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked + 1].
 
     rows: numbers of draws i, from 0; at most population + 1.
     """

@@ -22,7 +22,7 @@ EXCERPT_CHARACTERS = 280
 
 @dataclass(frozen=True)
 class Judgment:
-    """A grade, and its origin."""
+    """The grade of a document for a query, with its origin."""
 
     grade: float
     origin: str
@@ -38,7 +38,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a ranking."""
+    """A document in a system's ranking, as the page of a query shows it."""
 
     rank: int
     document: str
@@ -55,7 +55,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """The first documents of a system's ranking."""
+    """The first documents of one system's ranking, as a column of the page of a query."""
 
     system: System
     value: float
@@ -74,7 +74,7 @@ Rankings: TypeAlias = Sequence[Sequence[tuple[str, float]]]
 
 
 def ranks_in(rankings: Rankings) -> Callable[[str], tuple[int | None, ...]]:
-    """Return a function from a document to its rank in each ranking, None if it is absent."""
+    """Return a function that maps a document to its ranks in the rankings, None where it is absent."""
     places = [{document: rank for rank, (document, _) in enumerate(one, 1)} for one in rankings]
     return lambda document: tuple(of.get(document) for of in places)
 
@@ -117,7 +117,7 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents that stand in any column, each once; unjudged: those without a judgment alone."""
+    """Return the documents of all columns, each once; with `unjudged` only documents without a judgment."""
     answers = [one for column in columns for one in column.answers]
     return list(dict.fromkeys(one.document for one in answers if not (unjudged and one.judgment)))
 
@@ -155,7 +155,7 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 def with_pools(
     judged: Mapping[str, Judgment], rooms: Rooms | None, collection: str, query: str, text: str
 ) -> dict[str, Judgment]:
-    """Return judgments of a query, with what people judged in pools of other documents."""
+    """Return the judgments of a query, extended by judgments from pools that contain the query."""
     of_pools = {} if rooms is None else rooms.grades_of(collection, query, text)
     return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()} | dict(
         judged
@@ -163,7 +163,7 @@ def with_pools(
 
 
 def _leaders(texts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return {document: the first document with nearly the same text}."""
+    """Return {document: the first document with nearly the same text}, for near duplicates."""
     if len(texts) < 2:
         return {}
     names = list(texts)

@@ -18,7 +18,7 @@ MOST_BESIDE = 4
 
 @dataclass(frozen=True)
 class System:
-    """A system as pages name it."""
+    """A system with the short name and number that pages use."""
 
     name: str
     label: str
@@ -41,7 +41,7 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the requested cells, by default the first system and the best other one.
+    """Return the requested cells; by default the first system and the best of the other systems.
 
     Raises UnknownName for a system without results.
     """

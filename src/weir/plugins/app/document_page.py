@@ -32,7 +32,7 @@ ANSWERS = 12
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a score: a query term, or a system of a fusion or re-ranking."""
+    """A summand or ingredient of a score: a query term, or a system of a fusion or re-ranking."""
 
     name: str
     field: str
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """A language model's answer to a prompt in which a document stands."""
+    """A language model's answer to a prompt that contains the document."""
 
     text: str
     verdict: str
@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """A document for a query."""
+    """The page of a document for a query: text, judgment, and rank and score in each system."""
 
     collection: str
     query: str | None
@@ -156,7 +156,7 @@ def _found(results: Results, folder: Path, query: str, name: str) -> tuple[int |
 
 
 def _parts(results: Results, cell: ResultCell, query: str, name: str) -> Iterator[Part]:
-    """Yield the document's rank and score in each ranking from which the cell's ranking was made."""
+    """Yield the document's rank and score in each ranking from which the cell's ranking was computed."""
     for kind, folder in cell.ranked.inputs:
         inner = Path(os.path.normpath(cell.folder.parent / folder))
         record = record_of(inner) if kind == "run" else None
@@ -167,7 +167,7 @@ def _parts(results: Results, cell: ResultCell, query: str, name: str) -> Iterato
 
 
 def _similarity(cell: ResultCell) -> str:
-    """Return the similarity of vectors that a system's scores are, "" for another system."""
+    """Return the vector similarity that is a system's score; "" for a system without vectors."""
     declared = _declared(cell)
     encoder = declared.get("encoder") if "store" in declared else None
     return str(encoder.get("similarity", "")) if isinstance(encoder, dict) else ""

@@ -52,9 +52,8 @@ KEPT_VALUES = 200
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache of values by key: each is computed once, the least used are dropped, slow ones are computed in
-    the background.
-    """
+    """A cache of computed values: each key is computed once, the least recently used are dropped, slow ones run in the
+    background."""
 
     values: dict[object, Future[object]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -81,7 +80,8 @@ class Kept:
             _fill(future, make)
 
     def _future(self, key: object) -> tuple[Future[object], bool]:
-        """Return the future of a key's value, and True if it must be computed: the first time, or after an error."""
+        """Return the future of a key's value, and True if the caller must compute it: the first time, or after an
+        error."""
         with self.lock:
             future = self.values.pop(key, None)
             fresh = future is None or (future.done() and future.exception() is not None)
@@ -102,7 +102,7 @@ def _fill(future: Future[object], make: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class WholeRun:
-    """Rankings held in memory, for files that cannot be searched by line, such as with blanks in identifiers."""
+    """Rankings held in memory, for files that cannot be read query by query, such as with blanks in identifiers."""
 
     run: Run
 
@@ -169,9 +169,8 @@ class Results:
         return self.kept.get(("rankings", folder), lambda: _rankings(folder))
 
     def dataset(self, collection: str) -> Dataset | None:
-        """Return texts and judgments of a dataset; None if they are not on this machine, or not as they were
-        measured.
-        """
+        """Return texts and judgments of a dataset; None if they are not on this machine, or differ from the measured
+        ones."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
@@ -232,7 +231,7 @@ class BuiltIndexes:
     kept: Kept
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the system's index, opened; raises StoreError if it is not there."""
+        """Return the stored index of a system, opened; raises StoreError if there is none."""
         if isinstance(part, Composite):
             return indexed(part, corpus, Context(shelf=self))
         stage = index_stage(part, corpus)
@@ -242,7 +241,7 @@ class BuiltIndexes:
         return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the same as `index`: new queries have no stored rankings."""
+        """Return the same as `index`, since new queries have no stored rankings."""
         return self.index(part, corpus, context)
 
 

@@ -46,7 +46,7 @@ class Words:
         return Words(analyzer, frozenset(analyzer.tokens(query)))
 
     def marked(self, text: str) -> Marked:
-        """Return the text in marked parts."""
+        """Return the text split into marked and unmarked parts."""
         parts, at = list[tuple[str, bool]](), 0
         for a, b in self._spans(text):
             parts += [(text[at:a], False), (text[a:b], True)]

@@ -43,7 +43,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in a list."""
+    """A query in the list of a collection's queries, with the values of the compared systems."""
 
     query: str
     text: str
@@ -73,7 +73,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """A part of the list of a collection's queries."""
+    """A page of the list of a collection's queries."""
 
     collection: str
     measure: str
@@ -108,12 +108,12 @@ class Queries:
 
     @property
     def again(self) -> dict[str, object]:
-        """The parameters of this list, without its start."""
+        """The parameters of this list's URL, without the start."""
         return dict(self.parameters)
 
     @property
     def next_start(self) -> int | None:
-        """The start of the next part; None at the end."""
+        """The start of the next page of the list; None at the end."""
         end = self.start + len(self.rows)
         return end if end < self.total else None
 
@@ -194,7 +194,7 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Read the first documents of all rankings; facts that need absent texts or judgments are left out."""
+        """Read the first documents of all rankings; facts that need missing texts or judgments are left out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -369,7 +369,7 @@ class Listed:
 
 
 def _kinds(compared: Compared, looked: Looked | None) -> dict[str, NDArray[np.bool_]]:
-    """Return {filter: bool[queries], True for queries that pass}."""
+    """Return {filter: mask of the queries that pass, bool[queries]}."""
     kinds = {"": np.ones(len(compared.queries), np.bool_)}
     outcome = np.array(compared.outcome)
     kinds |= {word: outcome == word for word in compared.words}
@@ -402,7 +402,7 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return a difference as a bar to the right or left of a line; `largest` fills its half."""
+    """Return a difference as a bar to the right or left of a centre line; `largest` fills its half."""
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
     ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")

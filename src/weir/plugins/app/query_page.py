@@ -47,7 +47,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Query:
-    """The rankings of systems for a query."""
+    """The page of a query: the rankings of up to four systems side by side."""
 
     collection: str
     query: str
@@ -78,7 +78,7 @@ class Query:
         return dict(self.parameters)
 
     def at(self, **changed: object) -> str:
-        """Return this page's URL with other parameters."""
+        """Return the page's URL with some parameters changed."""
         return address("c", self.collection, "q", self.query, **{**self.again, **changed})
 
     @property
@@ -87,7 +87,7 @@ class Query:
         return [column.system.label for column in self.columns]
 
     def with_systems(self, labels: Sequence[str]) -> str:
-        """Return this page's URL with other systems."""
+        """Return the page's URL with other systems."""
         return self.at(systems=systems_text(labels))
 
     def opened(self, document: str) -> str:

@@ -53,7 +53,7 @@ SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """A request as views see it."""
+    """A request, as page functions receive it."""
 
     folder: Folder
     judge: str
@@ -70,7 +70,7 @@ class Visit:
     """True for the owner of the server, who sees more than a judge may."""
 
     def one(self, name: str, otherwise: str = "") -> str:
-        """Return the last parameter of this name."""
+        """Return the last value of a URL parameter, `otherwise` without one."""
         return dict(self.asked).get(name, otherwise)
 
     def every(self, name: str) -> list[str]:
@@ -93,14 +93,14 @@ class Page:
 
 @dataclass(frozen=True)
 class Redirect:
-    """A view's answer: go on to another URL of this server."""
+    """A page function's answer that redirects to another URL of this server."""
 
     address: str
 
 
 @dataclass(frozen=True)
 class Download:
-    """A view's answer: a file."""
+    """A page function's answer that sends a file."""
 
     name: str
     content: bytes
@@ -119,7 +119,7 @@ class Access:
     """One-time tokens of the first judge, for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
-        """Return the lasting token of a token or ticket; None for an unknown one."""
+        """Return the lasting token for a token or one-time ticket; None for an unknown one."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -139,13 +139,13 @@ UNQUOTED = "~:@,;=!$&'()*+"
 
 
 def segment(name: str) -> str:
-    """Return a name as a segment of a URL, which `named` reads again."""
+    """Return a name as a URL segment, which `named` decodes."""
     kept = re.sub(r"[~/\\]|^\.|\.(?=json$)", lambda found: f"~{ord(found[0]):02X}", name)
     return quote(kept or "~", safe=UNQUOTED)
 
 
 def named(part: str) -> str:
-    """Return the name in a URL's segment, percent-decoded before, as `segment` wrote it."""
+    """Return the name encoded by `segment` in a URL segment."""
     return "" if part == "~" else re.sub(r"~([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), part)
 
 
@@ -289,7 +289,7 @@ def _twin(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why a URL gives nothing."""
+    """A page function's answer with the reason why there is no page."""
 
     error: str
 
@@ -399,7 +399,7 @@ class Guard:
         await (refused or self.inner)(scope, receive, with_headers)
 
     def _checked(self, request: Request) -> Response | None:
-        """Return a response instead of the page, or None after noting the request's token and judge."""
+        """Return a refusal, or None to show the page, after noting the request's token and judge."""
         host = request.headers.get("host", "")
         if not known_host(host, self.access.hosts):
             return _refusal(self.looks, request, 421, "This server does not go by that name.")
@@ -423,7 +423,7 @@ class Guard:
 
 
 def known_host(header: str, hosts: frozenset[str]) -> bool:
-    """Return True if a Host header is one of these names, or an IP address if "*" is among them."""
+    """Return True if a Host header is one of these names, or an IP address if they include "*"."""
     name = re.sub(r":\d*$", "", header).strip("[]").lower()
     if name in hosts:
         return True
@@ -442,7 +442,7 @@ def same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names of a server that listens at this host; "*" stands for any IP address.
+    """Return the host names to accept for a server that listens at `host`; "*" stands for any IP address.
 
     A foreign page whose own name resolves to this server sends that name, and is refused (DNS rebinding).
     """

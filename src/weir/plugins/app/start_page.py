@@ -21,7 +21,7 @@ NEWEST = 5
 
 @dataclass(frozen=True)
 class Mean:
-    """A system's mean on a collection."""
+    """A system's mean on a collection, with its marks."""
 
     mean: float
     low: float
@@ -38,7 +38,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class CollectionMeans:
-    """The means on a collection."""
+    """The means of all systems on one collection: a row of the first page."""
 
     name: str
     queries: int
@@ -52,7 +52,7 @@ class CollectionMeans:
 
 @dataclass(frozen=True)
 class Made:
-    """A result with its time."""
+    """A result and the time it was made."""
 
     collection: str
     system: System
@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The content of a results folder, by one measure."""
+    """The contents of a results folder, by one measure."""
 
     measure: str
     measures: tuple[str, ...]

@@ -29,7 +29,7 @@ from weir.systems.vectors.exact_search import ArraySource, search
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """Return a system that orders given candidates of each query, all unless a re-ranker names its depth.
+    """Return a system that orders each query's given candidates: all of them, unless a re-ranker names its depth.
 
     They are ordered by the system's scores, or a pipeline's last re-ranker. Raises BadValue for a system that scores
     only its own finds, such as a fusion.

@@ -168,7 +168,7 @@ def _title(cells: Sequence[Cell], job: Job) -> str:
 
 
 class GridActor:
-    """An actor shared by all workers: the ledger of requests, and which machine began what."""
+    """A Ray actor shared by all workers, with the ledger of requests and the machine on which each job began."""
 
     def __init__(self, spent: Spent) -> None:
         self.ledger, self.begun = Ledger(spent, Clock()), deque[tuple[Job, str]]()
@@ -220,7 +220,7 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Finish a cell in a worker; return "" or the failure in one line."""
+    """Complete a cell in a worker; return "" or the failure as one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -261,7 +261,7 @@ class ShareWorker:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
     def encode(self, share: EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Encode a share; return "" or the failure in one line."""
+        """Encode a share of documents in a worker; return "" or the failure as one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]
@@ -274,7 +274,7 @@ class ShareWorker:
 
 @dataclass(frozen=True)
 class RayCluster:
-    """The cluster at an address; "ray" takes RAY_ADDRESS, else starts one for this process."""
+    """The Ray cluster at an address; "ray" means RAY_ADDRESS, else a cluster started for this process."""
 
     address: str
 

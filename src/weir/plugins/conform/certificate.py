@@ -193,7 +193,7 @@ _USUAL = 3  # values that a reading explains before it is taken for the tool's o
 
 
 def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
-    """Return for each value of a tool that is not exact the name of another reading of the measure that gives it.
+    """Return, for each wrong value of a tool, the name of a deviation (another reading of the measure) that gives it.
 
     Since readings may fit by chance, the one that explains most values goes first, and so on; pairs and last resorts
     come last.
@@ -456,7 +456,7 @@ def _number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """Return the `most` grades that lie furthest from exact, each with its largest difference."""
+    """Return the `most` grades farthest from exact, each with its largest difference."""
     largest = [(g, max(g.differences, key=lambda d: d.difference)) for g in graded if g.differences]
     return sorted(largest, key=lambda pair: -pair[1].difference)[:most]
 

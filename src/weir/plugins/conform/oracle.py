@@ -66,7 +66,7 @@ def _power_of_two(exponent: Fraction) -> Fraction:
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:
-    """Return a discounted sum, computed with binary logarithms, as it is with logarithms to another base."""
+    """Return a discounted sum, computed with binary logarithms, converted to logarithms of another base."""
     return number if base == 2 or not number else _WORK.multiply(_as_decimal(number), _log2(base))
 
 
@@ -466,9 +466,8 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """How a measure treats ties, missing rankings and queries without relevant documents, which definitions leave
-    open.
-    """
+    """Treatment of ties, missing rankings and queries without relevant documents, which definitions of measures leave
+    open."""
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
     """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to

@@ -34,7 +34,7 @@ class ToolValue:
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
     def agrees(self, value: float, exact: float) -> bool:
-        """Return True if a number is the exact one, within its decimals or 1e-9 (relative above 1)."""
+        """Return True if a number equals the exact one within the printed decimals or 1e-9 (relative above 1)."""
         if self.decimals is not None:
             return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
         return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))
@@ -76,7 +76,7 @@ def ask(
     python: str | Path | None = None,
     checkout: str | Path | None = None,
 ) -> Answers:
-    """Ask a tool for its answers; one that dies is started again after the vector that killed it.
+    """Ask a tool for its answers; if its process dies, restart it after the vector that killed it.
 
     python: the interpreter that has the tool.
     checkout: the folder of a tool that is not a package.

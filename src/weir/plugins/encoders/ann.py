@@ -42,11 +42,11 @@ class Faiss:
         numbers: Int64 = self.index.search(queries, k)[1]
         return numbers
 
-    def usual_effort(self) -> int:
+    def efforts(self) -> tuple[int, int]:
         inner, faiss = self._inner()
         if isinstance(inner, faiss.IndexHNSW):
-            return int(inner.hnsw.efSearch)
-        return int(inner.nprobe) if isinstance(inner, faiss.IndexIVF) else 0
+            return int(inner.hnsw.efSearch), int(inner.ntotal)
+        return (int(inner.nprobe), int(inner.nlist)) if isinstance(inner, faiss.IndexIVF) else (0, 0)
 
     def filters(self) -> bool:
         inner, faiss = self._inner()
@@ -56,7 +56,7 @@ class Faiss:
 
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
-    ) -> tuple[Int64, int]:
+    ) -> tuple[Int64, float]:
         inner, faiss = self._inner()
         lists = isinstance(inner, faiss.IndexIVF)
         given: dict[str, object] = {}
@@ -74,7 +74,7 @@ class Faiss:
         numbers = self.index.search(query[None], k, params=settings)[1][0]
         compared = graph_use.ndis + list_use.ndis + (inner.nlist if lists and not graph_use.ndis else 0)
         everything = self.index.ntotal if permitted is None else permitted.sum()
-        return numbers[numbers >= 0], int(compared or everything)
+        return numbers[numbers >= 0], float(compared or everything)
 
     def _inner(self) -> tuple[Any, Any]:
         faiss = require("faiss", extra="neural")
@@ -134,7 +134,7 @@ class FaissIndex:
         return _with_effort(faiss, index, self.effort)
 
     def _blocks(self, index: Approximate, rows: VectorSource) -> Iterator[tuple[int, Float32]]:
-        """Yield (number of the first, vectors) in order, releasing each block after use."""
+        """Yield (number of the first vector, vectors) in order, and release each block after use."""
         empty = index.size()
         for start in range(0, len(rows), BLOCK_VECTORS):
             yield start, np.ascontiguousarray(rows.block(start, min(start + BLOCK_VECTORS, len(rows))))

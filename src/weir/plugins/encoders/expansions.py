@@ -143,7 +143,7 @@ def contents(path: Path) -> str:
 
 
 def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str, str]:
-    """Return (document, its questions, one on a line) from a line of a file."""
+    """Return (document, its questions, one per line) from one line of a file."""
     name = next((row[key] for key in ID_KEYS if key in row), None)
     value = next((row[key] for key in QUESTION_KEYS if key in row), None)
     name = str(name) if type(name) is int else name
@@ -309,7 +309,7 @@ BLOCK_TOKENS = 1 << 18
 @named_arguments
 @dataclass(frozen=True)
 class DeepCT:
-    """Search by BM25 in which a word occurs in a document as often as a model of its context says.
+    """Search by BM25 in which each word counts as often as a model of its context predicts.
 
     A word's weight w is its first piece's, at least 0; of equal words the largest counts. Defaults are BEIR's
     (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0. Raises UnknownName
@@ -419,7 +419,8 @@ class Words:
 
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
-        """Return the pieces of an encoder's tokenizer. Raises BadValue if none begins with ##, as BERT's do."""
+        """Return the joining table of an encoder's tokenizer. Raises BadValue if no piece begins with ##, as
+        BERT's do."""
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]
@@ -453,7 +454,7 @@ class Words:
         return cuts, Strings.of(spelled), heaviest, number
 
     def _numbered(self, token: Int32, start: Int64, length: Int64) -> tuple[Int64, list[str]]:
-        """Return (number of the word at each place, list of distinct words) with word pieces joined."""
+        """Return (word number of each token, list of distinct words), with word pieces joined."""
         numbers: dict[str, int] = {}
         spelled: list[str] = []
         single, number = np.full(len(self.pieces), -1, np.int64), np.empty(len(start), np.int64)
@@ -479,7 +480,7 @@ class Words:
 def _repeated(
     table: TermTable, ptr: Int64, spelled: Strings, times: Int64, number: Int64
 ) -> tuple[Int64, Int32]:
-    """Return the terms of each text, repeated as often as its word occurs: (ptr int64[texts + 1], term int32)."""
+    """Return the terms of each text, each repeated as often as its word counts: (ptr int64[texts + 1], term int32)."""
     starts, terms = table.add(spelled)
     size = np.diff(starts)[number]
     cuts = np.zeros(len(size) + 1, np.int64)

@@ -219,7 +219,8 @@ QUERY_GROWTH = 2
 
 @dataclass(frozen=True)
 class LateEncoder:
-    """An encoder to token vectors, with the settings of `colbert`; None leaves one to card and checkpoint.
+    """An encoder of texts to token vectors, with the settings of `colbert`; None takes a setting from card or
+    checkpoint.
 
     Raises BadValue.
     """
@@ -274,7 +275,7 @@ class TokenEncoder:
     attended: bool = True
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the marker that tells queries from documents."""
+        """Return the token numbers of texts, with the marker token of queries or documents."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens
@@ -413,7 +414,7 @@ def _layers(recipe: LateRecipe) -> tuple[Layer, ...]:
     for layer in layers:
         if layer.weight.ndim != 2 or (width is not None and layer.weight.shape[1] != width):
             raise StoreError(
-                f"{recipe.checkpoint.folder}: a layer of shape {tuple(layer.weight.shape)} stands behind states of "
+                f"{recipe.checkpoint.folder}: a layer of shape {tuple(layer.weight.shape)} stands after states of "
                 f"{width} numbers"
             )
         width = layer.weight.shape[0]

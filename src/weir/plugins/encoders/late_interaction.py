@@ -208,7 +208,8 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer of given documents, which encodes missing ones; None with bits, which need a collection."""
+        """Return a scorer of documents, which encodes missing ones; None if `bits` are set, as compression needs a
+        collection."""
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
@@ -304,7 +305,7 @@ def _score_candidates(rows: TokenRows, query: Ragged, numbers: Int64, candidates
 
 @dataclass(frozen=True, eq=False)
 class LateScorer:
-    """Scores given documents of a corpus, and encodes these alone."""
+    """Scores given documents of a corpus, and encodes only these."""
 
     system: ColBERT
     corpus: Corpus

@@ -144,7 +144,7 @@ def term_encoding(loaded: LoadedSparse) -> DocumentEncoding:
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """Documents as weighted terms in an impact index, which holds all that searches need."""
+    """Documents as weighted terms in an impact index; searches need nothing else."""
 
     index: ImpactIndex
     stored: None = None
@@ -215,7 +215,7 @@ def _inverted_on_disk(
 
 
 def _terms(rows: Ragged) -> tuple[Int32, Float32]:
-    """Return (terms, their weights) of rows of TERM, also as stored bytes."""
+    """Return (terms, their weights) of rows of TERM, also if stored as bytes."""
     values = np.ascontiguousarray(rows.values).reshape(-1).view(TERM)
     return np.ascontiguousarray(values["term"]), np.ascontiguousarray(values["weight"])
 
@@ -272,7 +272,7 @@ def sparta(
     engine: str = "auto",
     batch_tokens: int = 0,
 ) -> Sparse:
-    """Search by SPARTA: a term weighs log(1 + relu) of its vector's largest product with a token's state.
+    """Search by SPARTA: a term's weight is log(1 + relu) of its vector's largest product with a token state.
 
     A query's tokens weigh 1 for each occurrence. BEIR's code includes the states of padding, so that weights depend
     on the batch; here only tokens count. Raises BadValue for settings out of range.
@@ -298,7 +298,7 @@ def unicoil(
     engine: str = "auto",
     batch_tokens: int = 0,
 ) -> Sparse:
-    """Search by uniCOIL: each token of a text gets a weight from its state, without other terms.
+    """Search by uniCOIL: each token of a text is a term with a weight from its state; no other terms are added.
 
     Equal tokens take the largest weight in a document and the sum in a query, as in Pyserini, which also keeps [SEP].
     Raises BadValue for settings out of range.

@@ -189,7 +189,7 @@ def score(
     ends: Int64,
     out: Float32,
 ) -> None:
-    """Write the scores into out, float32[documents, queries]; document i has the tokens starts[i]:ends[i], not none.
+    """Write scores into out, float32[documents, queries]; document i has the tokens starts[i]:ends[i], at least one.
 
     tokens: consecutive bytes of all tokens.
     half: they are float16, of a multiple of 16 dimensions, instead of float32.
@@ -311,7 +311,7 @@ def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def _each(part: Callable[[tuple[int, int]], None], cuts: list[int], threads: int) -> None:
-    """Call `part` for each pair of neighbouring cuts, on several threads."""
+    """Call `part` for each pair of consecutive cuts, on several threads."""
     spans = list(itertools.pairwise(cuts))
     if threads == 1 or len(spans) == 1:
         for span in spans:

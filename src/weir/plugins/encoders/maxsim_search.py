@@ -105,7 +105,7 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of each query's own documents, numbered ascending in `chosen`; see `search_tokens`."""
+    """Return the k best of the documents given for each query, numbered ascending in `chosen`; see `search_tokens`."""
     _refuse_other(rows, query)
     parts = []
     for q, docs in enumerate(chosen):
@@ -137,7 +137,7 @@ def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> F
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The documents `some` of a block, which have tokens, with their tie ranks."""
+    """The documents of a block that have tokens, with their tie ranks."""
 
     tokens: Ragged
     some: Int64
@@ -158,8 +158,8 @@ class _Block:
     def undecided(
         self, query: Ragged, best: NDArray[np.uint64], k: int
     ) -> tuple[NDArray[np.uint64] | None, float]:
-        """Return (keys of documents that may be among the k best, 0 for none; their share); the keys are None for a
-        large share.
+        """Return (keys of documents that may be among the k best, 0 for others; share of these documents); keys are
+        None for a large share.
 
         best: keys of earlier documents, with this block at least k.
         """
@@ -426,7 +426,7 @@ def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
 
 
 def refuse_odd(dimensions: int, bits: int) -> None:
-    """Raise BadValue if vectors of that many numbers do not fill whole bytes."""
+    """Raise BadValue if compressed vectors of this many numbers do not fill whole bytes."""
     if dimensions * bits % 8:
         raise BadValue(
             f"vectors of {dimensions} numbers do not fill whole bytes with {bits} bits each; take bits=0"

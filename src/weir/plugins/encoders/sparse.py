@@ -51,7 +51,7 @@ Terms: TypeAlias = NDArray[np.void]
 
 @dataclass(frozen=True)
 class _Names:
-    """The parameter names that an architecture gives to its head for masked words."""
+    """The parameter names of an architecture's head for masked words."""
 
     dense: str
     norm: str
@@ -104,7 +104,7 @@ def merged(
     threshold: float,
     left_out: Sequence[int] = (),
 ) -> Ragged:
-    """Return the terms of each text with the largest weight of their tokens, or the sum with `add`.
+    """Return the terms of each text, each with the largest weight over the tokens, or with the sum for `add`.
 
     top, threshold: the heaviest terms above the threshold are kept.
     left_out: tokens that are no terms.
@@ -126,7 +126,8 @@ def merged(
 
 
 def rows_by_text(text: Int64, rows: Terms, count: int, top: int | None = None) -> Ragged:
-    """Return the rows by text, which must ascend; of each text the `top` heaviest, of equals the smaller term."""
+    """Return the rows sorted by text, limited to the `top` heaviest of each text; among equal weights the smaller term
+    wins."""
     ptr = offsets(np.bincount(text, minlength=count))
     if top is None or int(np.diff(ptr).max(initial=0)) <= top:
         return Ragged(ptr, rows)
@@ -150,7 +151,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A model and how its outputs are pooled; None if its files do not say."""
+    """A model and the pooling of its outputs; None if its files do not declare one."""
 
     checkpoint: Checkpoint
     pooling: str | None = None
@@ -289,7 +290,8 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 
 @dataclass(frozen=True)
 class SparseEncoder:
-    """An encoder to weighted terms, with the settings of `splade`; None leaves one to checkpoint and card.
+    """An encoder of texts to weighted terms, with the settings of `splade`; None takes a setting from checkpoint or
+    card.
 
     Raises BadValue.
     """
@@ -461,7 +463,7 @@ class SparseRecipe:
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
     def term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
-        """Load the encoder of a kind of text; document: the loaded one of documents, to share."""
+        """Load the encoder for queries or documents; `document` is the loaded one of documents, to share its model."""
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)

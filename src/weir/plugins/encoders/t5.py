@@ -58,7 +58,7 @@ class T5:
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
     def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
-        """Return scores of these words as first word of each answer, float32[texts, words]."""
+        """Return the scores of some words as first word of each answer, float32[texts, words]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
@@ -237,7 +237,7 @@ class Prompts:
 
     @staticmethod
     def of(inner: Any, limit: int, end: int) -> Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
-        """Return the prompts of a tokenizer; end: the token after each text."""
+        """Return the prompts of a tokenizer; `end` is the token after each text."""
         inner.no_truncation()
         return Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
 
@@ -445,7 +445,7 @@ def monot5(
     token_true: str | None = None,
     batch_tokens: int = 0,
 ) -> PairReranker:
-    """Order the first documents by a T5 that answers if a document is relevant; a pair is scored once and kept.
+    """Re-rank by a T5 that answers whether a document is relevant; the score of a pair is computed once and stored.
 
     A score is log(p(true) / (p(true) + p(false))). Raises BadValue for settings out of range.
 

@@ -55,13 +55,13 @@ class Cells(dict[str, Any]):
         return bool(self._taken)
 
     def track_with(self, *others: Cells) -> None:
-        """Track use together with records that hold the same fields."""
+        """Share the tracking of use with records that hold the same fields."""
         self.take()
         for other in others:
             other.taken = self.taken
 
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
-        """Take the unused fields with a value and return them as metadata.
+        """Mark the unused fields with a value as used and return them as metadata.
 
         Fields in `apart`, vectors, and nested values of names with a fixed meaning stay unused.
         """
@@ -82,7 +82,7 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the path of each unused field, also within objects of used ones."""
+        """Yield the path of each unused field, also of unused fields within used objects."""
         for name, value in self.items():
             whole = f"{path}.{name}" if path else str(name)
             if name not in self._taken:
@@ -137,7 +137,8 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue, which asks which column plays a role, in the same words for any order of them."""
+    """Raise BadValue that asks which of several columns has a role; the message is the same for any order of
+    columns."""
     several = sorted(candidates)
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
@@ -164,7 +165,7 @@ def plain_text(value: object) -> str:
 
 
 def identifier(value: object) -> str:
-    """Return a scalar as the file spells it; None, blanks, NaN, lists and objects are "".
+    """Return a scalar as spelled in the file; "" for None, blanks, NaN, lists and objects.
 
     A whole float of a binary table loses its point: 7.0 is "7".
     """
@@ -204,12 +205,13 @@ def is_grade(value: object) -> bool:
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number of a word such as true, no and irrelevant, else the value itself; `words` by `grade_word`."""
+    """Return the number for a word such as true, no and irrelevant, else the value itself; `words` maps words to
+    numbers."""
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 
 def grade_word(value: object) -> str:
-    """Return a grade in words for comparison: without case, hyphens, underscores and blanks around it."""
+    """Return a grade in words in normal form: without case, hyphens, underscores and surrounding blanks."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 
@@ -233,7 +235,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 
 
 def listed(value: object) -> list[Any] | None:
-    """Return a list, also one spelled in a text, else None.
+    """Return a list, or the list that a text spells, else None.
 
     Members keep their spelling: [1.10] has "1.10". Raises ValueError for a malformed or abridged list.
     """

@@ -17,7 +17,8 @@ from weir.plugins import importing
 @click.option("-o", "--out", "output", required=True, type=FOLDER,
               help="The folder to write; an older import there is replaced, anything else is refused.")  # fmt: skip
 @click.option("--columns", default="", metavar="ROLE=COLUMN,...",
-              help="Which column is which, as in query=q,doc=url,grade=ctr; a column by name or number.")  # fmt: skip
+              help="Which column is which, as in query=q,doc=url,grade=ctr, by name or number; each file takes "
+                   "those that it has.")  # fmt: skip
 @click.option("--as", "as_kind", multiple=True, metavar="[FILE=]KIND",
               help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
 @options("weir.plugins.importing.importer.request_for", "corpus", corpus={"type": PATH})

@@ -91,7 +91,7 @@ def parse_columns(text: str) -> dict[str, str]:
 
 
 def check_roles(roles: Iterable[str]) -> None:
-    """Raise UnknownName if a role given for a column, such as "query", does not exist."""
+    """Raise UnknownName for a column role that does not exist."""
     for role in roles:
         if role not in ROLES:
             raise UnknownName("role of a column", role, ROLES)
@@ -120,7 +120,7 @@ ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
 def kind_of_values(values: Iterable[object]) -> ValueKind:
-    """Return the kind of a column's values; few distinct numbers, fractions and words such as yes are grades."""
+    """Return the kind of a column's values; few distinct numbers, fractions, and words such as yes are grades."""
     given = [
         value
         for value in values
@@ -362,8 +362,7 @@ def _number_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> list[i
 
 
 def _unquote(records: Sequence[tuple[int, list[str]]], header: Sequence[str]) -> None:
-    """Remove quotation marks around cells of a table with tabs, except cells of texts, in which any mark may
-    occur.
+    """Remove quotation marks around the cells of a tab-separated table, except cells of texts.
 
     As `weir eval` reads such tables.
     """
@@ -453,7 +452,7 @@ _UTF8 = "text in UTF-8; save it again in UTF-8"
 
 @dataclass(frozen=True)
 class Contents:
-    """A file taken apart, in one of three shapes.
+    """An imported file, parsed into one of three shapes.
 
     - "json": a JSON value, also from YAML or a pickle; an object is also the one row.
     - "rows": JSON lines, a list of objects, a table with a header, Parquet.
@@ -493,7 +492,7 @@ class Contents:
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
 
     def says(self, *words: str) -> str:
-        """Return the first of these words that the file's or its folder's name contains, else ""."""
+        """Return the first of some words that the name of the file or of its folder contains, else ""."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
@@ -597,7 +596,7 @@ def _yaml(path: Path, text: str) -> Contents:
 
 
 def _as_cells(value: Any, arrow: bool = False) -> Any:  # noqa: ANN401  YAML holds anything
-    """Return a value as JSON has it; `arrow` reads lists of tuples as maps and drops null in objects."""
+    """Return a value as JSON has it; with `arrow`, lists of tuples become objects, and null in objects is dropped."""
     if arrow and isinstance(value, list) and value and isinstance(value[0], tuple):
         value = dict(value)
     if isinstance(value, dict):

@@ -95,9 +95,8 @@ class ImportRequest:
 def _read_file(
     file: InputFile, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> ImportedFile | WeirError:
-    """Read a file's items, its documents into the spill. An error is returned, not raised, and leaves the spill as
-    it was.
-    """
+    """Read a file's items, its documents into the spill. An error is returned, not raised, and the spill is
+    restored."""
     path, counts = file.path, FileCounts()
     try:
         with spill.all_or_none():
@@ -278,7 +277,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The new collection that an import wrote, and counts for each file."""
+    """The collection that an import wrote, with counts for each file."""
 
     folder: Path
     """The new collection."""
@@ -313,7 +312,7 @@ def import_files(
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportReport:
-    """Read files of other tools, and golden sets of any shape, and write the collection that they hold together.
+    """Import files of other tools, and golden sets of any shape, into one new collection.
 
     It has queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, if the files hold
     these, and appears whole or not at all. The report names refused files, which are left out.

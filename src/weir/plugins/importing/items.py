@@ -50,7 +50,7 @@ class FoundQuery:
 
 @dataclass(frozen=True)
 class Document:
-    """A document read from an imported file; its text is in the key."""
+    """A document read from an imported file; the text is part of its key."""
 
     key: ItemKey
     where: str
@@ -76,7 +76,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment of all documents that contain certain words, resolved when the corpus is known."""
+    """A judgment that all documents containing certain words are relevant, resolved when the corpus is known."""
 
     query: ItemKey
     words: tuple[str, ...]
@@ -133,7 +133,7 @@ class Used:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A field of an imported file that nothing of the collection keeps."""
+    """A field of an imported file that is not kept in the collection."""
 
     field: str
     count: int
@@ -251,9 +251,8 @@ class Member:
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return the grade of a relevant document, else its whole score, else 1; raises ValueError for a fractional
-        score.
-        """
+        """Return the explicit grade of a relevant document, else its whole-number score, else 1; raises ValueError for
+        a fractional score."""
         if self.grade is not None:
             return self.grade
         if self.score is not None and not self.score.is_integer():
@@ -270,7 +269,7 @@ class Member:
 
 
 def names_document(one: object) -> bool:
-    """Return True if a member of a list is a document, or has fields of one that are ambiguous."""
+    """Return True if a list member is a document, or an object with fields that may name one."""
     try:
         return member_of(one, {}) is not None
     except BadValue:
@@ -336,7 +335,8 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's decisions for cases that files leave open; "" asks by an error. Raises BadValue or UnknownName."""
+    """The user's decisions for cases that files leave open; "" raises an error that asks. Raises BadValue or
+    UnknownName."""
 
     grades: str = ""
     """Make grades whole: round (half up), scale=N (times N, then rounded) or threshold=X (1 from X on, else 0);
@@ -407,7 +407,8 @@ def _regraded(grades: str) -> Callable[[float], float]:
 
 
 def agreed(grades: Sequence[float], choices: Choices) -> float | None:
-    """Return the one grade of a pair, None if judges disagree without a choice."""
+    """Return the grade on which all judges of a pair agree or that `choices` derives; None if they disagree without a
+    choice."""
     if len(set(grades)) == 1:
         return grades[0]
     return _JUDGES[choices.judges](grades) if choices.judges else None

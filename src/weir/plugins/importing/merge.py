@@ -74,7 +74,7 @@ class MatchCounts:
 
 
 class Matcher:
-    """Searches words in documents, as characters without case and runs of white space, or as whole tokens.
+    """Finds documents that contain words, as characters without case and repeated white space, or as whole tokens.
 
     A token is a run of letters, digits and marks, or any other character, of the text after NFD in lower case.
     documents: id -> (title, text).
@@ -98,9 +98,8 @@ class Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """Return the documents that hold the words; raises ValueError without either, or if it is open how several
-        match.
-        """
+        """Return the documents that contain the words; raises ValueError without words, or if it is open whether all or
+        any must match."""
         if not self._documents:
             raise ValueError(
                 f"judged by words ({by.field}), which needs documents: give them, or `corpus=FOLDER`"
@@ -180,7 +179,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document unless its identifier is there; say if that one has the same text."""
+        """Add a document unless its identifier exists; return "new", else "same" or "other" by comparison with the
+        existing text."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -260,7 +260,7 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without one gets that of the same text, or a new one.
+    """Identifiers of queries or documents; a text without one gets the identifier of an equal text, or a new one.
 
     keys: (key, place) of all files.
     spill: documents that have identifiers.
@@ -370,7 +370,7 @@ class FileCounts:
     """Field -> records with a value that is not imported."""
 
     def count_refused(self, where: str, reason: str, lost: bool = True) -> None:
-        """Count a refused row; lost=False if the collection is the same without it."""
+        """Count a refused row; lost=False if the collection is complete without it."""
         self.left_out += 1
         if lost:
             self.places.add(where)
@@ -447,7 +447,7 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Put a document into the spill; refuse another text of the same name."""
+    """Add a document to the spill; refuse it if another text has the same identifier."""
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(
@@ -514,7 +514,8 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 
 
 def _known_by_identifier(files: Sequence[ImportedFile]) -> list[ImportedFile]:
-    """Return the files; one whose texts of judged queries are all identifiers of another file names identifiers."""
+    """Return the files; if all judged "texts" of a file are identifiers in another file, they are treated as
+    identifiers."""
     named = [
         {item.key.id for item in file.items if isinstance(item, FoundQuery) and item.key.id != item.key.text}
         for file in files
@@ -585,7 +586,7 @@ class _Pair:
 def _judged_pairs(
     files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
 ) -> dict[tuple[str, str, str], _Pair]:
-    """Return {(split, query, document): its grades and their origins}; refused judgments are counted."""
+    """Return {(split, query, document): [(grade, origin)]}; refused judgments are counted."""
     pairs: dict[tuple[str, str, str], _Pair] = {}
     matcher, matches = Matcher(merged.documents, choices.words), MatchCounts()
     matcher.refuse_endless(item for file in files for item in file.items)

@@ -75,7 +75,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """Return a detector of one object with these keys."""
+    """Return a detector of files whose whole content is one object with these keys."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value
@@ -115,7 +115,10 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
             return fitting[0]
     if held:  # the other columns stand in other files
         return _reader_of(contents, held), "`columns`"
-    advice = "name the columns, as in `columns='query=NAME,doc=NAME,grade=NAME'`, or the kind, with `as_kind`"
+    advice = (
+        "name the columns, as in `columns='query=NAME,doc=NAME,grade=NAME'`, of documents "
+        "`columns='doc=NAME,text=NAME'`, or the kind, with `as_kind`"
+    )
     if contents.shape != "lines":
         fields = (
             f"the fields {', '.join(contents.columns[:8])}" if contents.columns else "a list of such values"

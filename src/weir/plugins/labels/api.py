@@ -99,7 +99,7 @@ def agree(
 
 @checked
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
-    """Return Krippendorff's alpha of all raters together; each may have left pairs out.
+    """Return Krippendorff's alpha over all raters together; raters may have left out pairs.
 
     Raises BadValue for one rater and if no pair has two labels, and the WeirErrors of reading.
 
@@ -116,13 +116,13 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Compare the order of systems by the first labels with the order by the others: `weir labels agree --run`.
+    """Return the agreement between the orders of systems by two sets of labels: `weir labels agree --run`.
 
     Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
 
     first, others, words: see `agree`.
     runs: rankings, to see whether the order of systems survives; in Python also by name.
-    measure: what systems are ordered by.
+    measure: the measure that orders the systems.
     """
     systems = _systems(runs)
     (name, labels), *rest = _labels_by_name((first, *others), words).items()
@@ -148,7 +148,7 @@ def people(
     and the WeirErrors of reading.
 
     labels, others: a journal of `weir open --judge`, or labels as in `agree`.
-    measure: what one person's order scores by another's labels.
+    measure: scores one person's order by another's labels, for the human ceiling.
     words: as in `agree`.
     """
     by_name = _labels_by_name((labels, *others), words)
@@ -179,9 +179,9 @@ def holes(
     measure without score bounds. Raises the WeirErrors of reading.
 
     qrels, runs: see `weir.evaluate`.
-    human: what people say of them: a sheet of weir labels pool, filled in, or labels as in `agree`. May be
+    human: people's labels of them: a sheet of weir labels pool, filled in, or labels as in `agree`. May be
         left out.
-    model: what a model says of them: a folder of weir judge, or labels as in `agree`. May be left out.
+    model: a model's labels of them: a folder of weir judge, or labels as in `agree`. May be left out.
     measure: the measure that orders systems. Its cut-off says how deep holes are looked for.
     rel: the grade from which a document is relevant.
     collection: of the runs, by name or path, whose rules hold (self-matches, candidates, queries without an

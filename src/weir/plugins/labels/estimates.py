@@ -200,7 +200,7 @@ EVERY_PAIR = 8
 
 @dataclass(frozen=True)
 class CorrectedDifference:
-    """The mean difference of another system minus this one."""
+    """An estimated mean difference: another system minus this one."""
 
     other: str
     human: Estimate
@@ -412,7 +412,7 @@ SEED = 13
 def estimated_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Return `corrected_scores` with score bounds over all unjudged pairs, at which the scores are cut."""
+    """Return `corrected_scores`, cut at the score bounds over all unjudged pairs."""
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
         return scores
@@ -441,7 +441,7 @@ def unanswered_notes(runs: Mapping[str, Run], human: Qrels, model: Qrels) -> lis
 
 @dataclass(frozen=True)
 class StratumPlan:
-    """A stratum of a plan; `more` of its queries are to be judged now."""
+    """A stratum of queries, with the number `more` to judge next."""
 
     stratum: str
     queries: int
@@ -490,7 +490,7 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> DrawnPlan:
-    """Draw the queries that people should judge next, and estimate how far they narrow the corrected scores.
+    """Draw the queries that people should judge next, and estimate how far they narrow the intervals.
 
     Queries are random within strata, so the stratified estimate stays unbiased. Raises BadValue without a positive
     count or width, if nothing is left to judge, and like `corrected_scores`.
@@ -560,7 +560,8 @@ def next_queries(
 
 
 def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
-    """Write the sheet, with strata.tsv and weights.tsv beside it so that it stays blind. Raises like `write_pool`."""
+    """Write the sheet, with strata.tsv and weights.tsv in files of their own, so that the sheet stays blind. Raises
+    like `write_pool`."""
     names = drawn.strata.queries.tolist()
     labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]
     strata = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))

@@ -228,7 +228,7 @@ def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> Ratio:
 
 
 def _filled_order(by: str, names: Sequence[str], before: Float64, after: Float64) -> FilledOrder:
-    """Compare the orders of systems before and after, float64[systems, queries] each."""
+    """Compare the order of systems before and after filling the holes, float64[systems, queries] each."""
 
     def rounded(sums: Float64) -> tuple[Float64, Float64]:
         means = np.round(sums / before.shape[1], MEAN_DECIMALS)

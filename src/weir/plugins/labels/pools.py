@@ -66,7 +66,7 @@ class JudgingPool:
         return len(self.query)
 
     def record(self) -> dict[str, object]:
-        """Return how many pairs, queries, ranks and systems the pool has, for its record."""
+        """Return the numbers of pairs, queries, ranks and systems in the pool, for its record."""
         queries = len(set(self.query.tolist()))
         return {"pairs": len(self), "queries": queries, "k": self.k, "systems": self.systems}
 
@@ -218,7 +218,7 @@ def write_pool(
 
 
 def _scale(qrels: Qrels | None) -> list[int]:
-    """Return the whole grades up to the highest of 9 at most; [] without such judgments."""
+    """Return the whole grades from 0 to the highest, at most 9; [] without such judgments."""
     grades = np.unique(qrels.grade) if qrels is not None else np.zeros(0)
     highest = int(grades.max(initial=0))
     whole = bool((grades == np.floor(grades)).all())
@@ -299,7 +299,7 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 
 def about_sheet(path: Path) -> dict[str, Any]:
-    """Return the description beside a sheet, {} if there is none.
+    """Return the description stored with a sheet, {} if there is none.
 
     Its entries are `subject`, the collection, `names`, the systems, and `targets` and `collections`, the
     arguments of `weir labels pool`.
@@ -311,7 +311,7 @@ def about_sheet(path: Path) -> dict[str, Any]:
 
 
 def subject_of_pool(sheet: Path) -> Subject:
-    """Return the rankings and judgments of which a pool was made. Raises BadValue if the pool does not say it."""
+    """Return the rankings and judgments from which a pool was made. Raises BadValue if the pool does not name them."""
     about = about_sheet(sheet)
     targets, name = about.get("targets"), about.get("subject", sheet.parent.name)
     if not targets:
@@ -384,7 +384,7 @@ class Relabelled:
 
 
 def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
-    """Return the subjects of which `new` judges queries; raises BadValue if there is none."""
+    """Return the subjects with queries that `new` judges; raises BadValue if there is none."""
     judged = [
         one
         for one in subjects
@@ -399,7 +399,7 @@ def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
 def relabelled(
     subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
 ) -> tuple[list[Relabelled], Qrels]:
-    """Return every system before and after, and the merged judgments with their origins.
+    """Return every system's mean before and after new judgments, and the merged judgments with their origins.
 
     New judgments replace old ones; queries without old judgments are merged but not averaged. Raises BadValue without
     runs, if no newly judged query belongs to the subject, and for a run that answers no judged query.
@@ -447,13 +447,14 @@ def relabelled(
 
 
 def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
-    """Count the judgments of queries that the old judgments lack; 0 if there are no old ones."""
+    """Count the judgments of queries without old judgments; 0 if there are no old judgments at all."""
     new = old.queries.codes(together.queries.strings)[together.query_of_row()] < 0
     return int(np.count_nonzero(new)) if len(old) else 0
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return pairs of systems of one subject (better before, better after) whose order new judgments reverse."""
+    """Return the pairs of systems of one subject whose order new judgments reverse, as (better before, better
+    after)."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

@@ -29,7 +29,7 @@ class Estimate:
     """Weight of the model's values: 0 for people's alone, 1 for plain PPI."""
 
     def clipped(self, least: float, most: float) -> Estimate:
-        """Return it cut at the limits of possible means; coverage stays the same."""
+        """Return the estimate with mean and bounds cut to the range of possible means; coverage stays the same."""
         value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 
@@ -226,7 +226,7 @@ def _mean_of_stratum(
 
 
 def _unless_wider(estimate: SampledMean, plain: SampledMean) -> SampledMean:
-    """Return the estimate, or people's alone if its interval is more than 5% wider."""
+    """Return the estimate, or the estimate from people's labels alone if the first is more than 5% wider."""
     # Always taking the narrower one would make intervals too narrow on average.
     one, other = (
         math.inf if math.isnan(found.low) else found.high - found.low
@@ -242,7 +242,7 @@ def weighted_mean(
     weights: Float64,
     weight: float | None = None,
 ) -> SampledMean:
-    """Estimate the mean over all items of people's values, sampled with known probabilities: Hajek's estimator.
+    """Estimate the mean over all items of people's values, from a sample with known probabilities (Hajek's estimator).
 
     Raises BadValue for fewer than four judged items, and for weights that are not positive and finite.
 
@@ -325,7 +325,7 @@ def partly_judged_mean(
 
 @dataclass(frozen=True, eq=False)
 class SampleDesign:
-    """How the judged queries were sampled: at random, unless one field says otherwise.
+    """The way in which the judged queries were sampled: at random, unless one field states another.
 
     Raises BadValue for several fields.
     """

@@ -105,7 +105,7 @@ def _pairs(
     judged: bool,
     ranks: tuple[int, int | None],
 ) -> tuple[Subject | None, JudgingPairs]:
-    """Return rankings and judgments, if they are known, and the pairs to judge."""
+    """Return the rankings and judgments, None if unknown, and the pairs to judge."""
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")

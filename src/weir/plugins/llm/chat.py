@@ -80,7 +80,7 @@ class ChatProvider:
 
 @cache
 def chat_providers() -> dict[str, ChatProvider]:
-    """Return every provider by name; "server" is a server of one's own."""
+    """Return every provider by name; "server" means a server of one's own."""
     return {name: ChatProvider(**facts) for name, facts in read_toml(PROVIDERS, "providers").items()}
 
 
@@ -274,7 +274,7 @@ UNPROCESSED_STATUSES = (400, 422)
 
 @dataclass(frozen=True, eq=False)
 class HostedChat:
-    """A chat model of a service; threads of one process share it."""
+    """A chat model of a service; the threads of a process share it."""
 
     name: str
     address: str
@@ -299,11 +299,12 @@ class HostedChat:
         return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return a policy of `concurrency` connections with one prompt each."""
+        """Return the policy for `concurrency` connections, each with one prompt at a time."""
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """Open a connection for requests of {"body", "max_tokens"}; its answers are ChatReply.to_json."""
+        """Return a worker that sends {"body", "max_tokens"} over its own connection; answers are in the form of
+        ChatReply.to_json."""
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]
@@ -424,7 +425,7 @@ class ChatModel:
 
     @property
     def provider(self) -> ChatProvider:
-        """The provider that the part of the model's name before ":" names. Raises UnknownName."""
+        """The provider named before ":" in the model's name. Raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
         providers = chat_providers()
         if name not in providers:
@@ -520,8 +521,8 @@ class TimedReply:
 def cached_chat(
     model: ChatModel, concurrency: int, usage: ServiceUsage, reuse: bool = True, limits: Limits | None = None
 ) -> Iterator[CachedChatClient]:
-    """Open a client of a model that answers from its stored answers if it can; waits while another process asks the
-    same model.
+    """Open a client that answers prompts from stored answers if it can; waits while another process asks the same
+    model.
 
     Raises ServiceError for a missing key, StoreError if nothing can be written.
 
@@ -569,7 +570,8 @@ class CachedChatClient:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Ask all prompts, then return their answers in order; equal prompts of a sample are asked once.
+        """Ask all prompts without a stored answer and return all answers in order; equal prompts of one sample are
+        asked once.
 
         Raises ServiceError, with count and reason, if a prompt stays without an answer after all others were asked.
 
@@ -678,7 +680,7 @@ class RecordedChat:
     """Every prompt so far with its answer."""
 
     def anew(self) -> RecordedChat:
-        """Return a copy that reads the same stored answers, with none asked for yet."""
+        """Return a client of the same stored answers that has asked for none yet."""
         return RecordedChat(self.client, self.store)
 
     def replies(

@@ -96,7 +96,7 @@ class Judge:
 
     @property
     def origin(self) -> str:
-        """The origin written beside each label: llm:MODEL:PROMPT-DIGEST."""
+        """The origin stored with each label: llm:MODEL:PROMPT-DIGEST."""
         template = self.prompt.template
         return "-".join(f"{MODEL}{self.chat.name}:{template.name}-{template.digest}".split())
 
@@ -221,7 +221,8 @@ class _Work:
         return None
 
     def decide(self, rule: DecisionRule) -> ServiceError | None:
-        """Ask queries in drawn order until it is decided, and leave out the rest; return the error that ended it."""
+        """Judge queries in drawn order until the best system is decided, skip the others, and return the error that
+        ended it, if any."""
         pairs, samples = self.pairs, self.judge.settings.samples
         rows_of: dict[str, list[int]] = {}
         for row in self.rows.tolist():
@@ -287,7 +288,7 @@ class _Work:
     def probe(
         self, path: Path, grades: Float64, noise: float
     ) -> tuple[tuple[ProbeResult, ...], ServiceError | None]:
-        """Run the probes; return their results and the error that ended the asking.
+        """Run the probes; return their results, and the error that ended them, if any.
 
         noise: share of grades that rise without any change.
         """

@@ -49,7 +49,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How many grades rose and fell after a change to passages that should raise none."""
+    """Number of grades that rose and fell after a change of passages that should not raise any."""
 
     probe: str
     pairs: int
@@ -125,7 +125,7 @@ def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> l
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return how many grades rose and fell after a probe, a change that should raise none.
+    """Return the number of grades that rose and fell after a probe.
 
     before, after: grades of the same pairs, NaN for none.
     noise: share that rises without any change.
@@ -167,7 +167,7 @@ class LabelConsistency:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The labels of a judge, and the evidence of how far to trust them."""
+    """The labels of a judge, with evidence on how far to trust them."""
 
     subject: str
     """Name of the collection."""
@@ -236,7 +236,7 @@ PROBE_WORDS = {
 
 
 def shown_answer(text: str) -> str:
-    """Return the beginning of an answer in one line."""
+    """Return the first words of an answer on one line."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 3]}..."
 
@@ -295,7 +295,7 @@ def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
 
 
 def self_consistency(pairs: JudgingPairs, first: Float64, again: Float64) -> LabelConsistency | None:
-    """Compare two judgings of the same pairs, NaN for none; None if no pair has both."""
+    """Compare two rounds of judging the same pairs, NaN for no grade; None if no pair has both."""
     both = ~np.isnan(first) & ~np.isnan(again)
     one, other = (labels_of(pairs, np.where(both, grades, np.nan)) for grades in (first, again))
     return _consistency("grade", one, other) if both.any() else None

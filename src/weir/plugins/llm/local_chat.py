@@ -34,7 +34,7 @@ from weir.services.requests import AttemptError
 
 @dataclass(frozen=True)
 class WritingOrder:
-    """How one text is continued: most tokens, sampling settings and seed."""
+    """The settings for continuing one text: most tokens, sampling, and seed."""
 
     tokens: int
     """Maximal number of new tokens."""
@@ -86,7 +86,7 @@ KEPT_AS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 class StoppedError(Exception):
-    """Raised in the writing thread once its caller no longer waits for the texts."""
+    """Raised in the writing thread when its caller no longer waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class CausalModel:
 
 @dataclass(eq=False)
 class _Reading:
-    """Texts that a model has read, padded on the left, with its cache of keys and values."""
+    """Texts that a model has processed, padded on the left, with its cache of keys and values."""
 
     model: CausalModel
     ids: Tensor
@@ -189,7 +189,7 @@ class _Reading:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """The tokens written at one place: for the texts `alive`, with their alternatives [texts, k]."""
+    """The next token of each unfinished text (`alive`), with alternatives [texts, k]."""
 
     alive: Int64
     ids: Int64
@@ -340,11 +340,11 @@ class ChatForm:
         return np.array(ids, np.int64)
 
     def text(self, ids: Int64) -> str:
-        """Return the text of these tokens, without tokens that end it."""
+        """Return the text of some tokens, without the tokens that end it."""
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
-        """Return each token as text with its alternatives, merged if their texts are equal; () without alternatives.
+        """Return each token as text with its alternatives, merging equal texts; () without alternatives.
 
         The token that ends a text is "". Arguments are arrays of a Continuation.
         """
@@ -443,7 +443,7 @@ WINDOW_BATCHES = 16
 
 
 def describe_local(model: str, device: str) -> dict[str, object]:
-    """Return what decides an answer besides the prompt: a hash of the checkpoint's files, and the engine.
+    """Return the facts, besides the prompt, that decide an answer: a hash of the checkpoint's files, and the engine.
 
     Raises like read_causal.
     """
@@ -481,7 +481,7 @@ class LocalChat:
         return RequestPolicy(1, WINDOW_BATCHES * concurrency, together=concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> _LocalWorker:
-        """Return the one worker; each request has one attempt."""
+        """Return the single worker; it does not retry requests."""
         return _LocalWorker(self, policy.together)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:

@@ -54,7 +54,7 @@ _JUDGE_ENTRIES = ("verdict", "last", "relevant_from", "grades", "answers")
 
 @dataclass(frozen=True)
 class GradeScale:
-    """The grades of a judge, and the labels by which its answers name them."""
+    """A judge's grades, and the labels by which answers name them."""
 
     labels: tuple[str, ...]
     """Aligned with `grades`; several labels may mean one grade."""
@@ -88,7 +88,7 @@ class GradeScale:
 
 @dataclass(frozen=True)
 class JudgePrompt:
-    """A judge's prompt and how its answers are read."""
+    """A judge's prompt, with the rules to read its answers."""
 
     template: PromptTemplate
     scale: GradeScale
@@ -169,14 +169,15 @@ _NUMBERED = re.compile(rf"(?P<number>{NUMBER}){OUT_OF}", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class GradeVerdict:
-    """The grade read from an answer, None without one, and how it was read."""
+    """The grade read from an answer, None without one, and the kind of answer."""
 
     grade: int | None
     kind: VerdictKind
 
 
 def verdict_form(prompt: JudgePrompt, token: str) -> VerdictForm:
-    """Return how answers to a prompt give their grade; token: the prompt's, "" for a prompt sent as published."""
+    """Return the form in which answers to a prompt give their grade; `token` begins the verdict, "" for a prompt sent
+    as published."""
     scale = prompt.scale
     front = scale.verdict.partition(GRADE_PLACE)[0]
     return VerdictForm(token, prompt.template.object_answer, front, scale.last)
@@ -513,7 +514,7 @@ class Panel:
     settings: JudgeSettings
 
     def ask(self, jobs: Jobs, progress: Callable[[int], None] | None = None) -> None:
-        """Ask all jobs that have no stored answer. Raises ServiceError if the budget ends or an answer is missing."""
+        """Send the jobs without a stored answer. Raises ServiceError if the budget ends or an answer is missing."""
         self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def stored_answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
@@ -565,7 +566,7 @@ class Panel:
 
 
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
-    """Return the grade of each pair, and how many pairs had several modes (the lowest counts).
+    """Return the combined grade of each pair, and the number of pairs with several modes, of which the lowest counts.
 
     grades: float64[n, samples], NaN without a verdict; a pair without any verdict is NaN.
     """

@@ -52,7 +52,7 @@ class PromptSettings:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """An upper bound of the prompts of one kind about one query."""
+    """An upper bound on the prompts of one kind for a query."""
 
     template: int
     """Number of the method's template."""
@@ -66,16 +66,16 @@ class Prompter(Protocol):
 
     @property
     def depth(self) -> int | None:
-        """The candidates shown of a query; None for all."""
+        """The number of candidates of a query to show; None for all."""
         ...
 
     @property
     def prompts(self) -> PromptSettings:
-        """The settings that decide how its prompts are made."""
+        """The settings from which prompts are made."""
         ...
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the templates from which its prompts are made."""
+        """Return the templates from which prompts are made."""
         ...
 
     def max_calls(self, candidates: int) -> tuple[CallBudget, ...]:
@@ -122,7 +122,7 @@ def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPl
 def plan_of_words(
     reranker: Prompter, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """Return an estimate from mean lengths alone; candidates: documents found for each query."""
+    """Return an estimate from mean lengths alone, for this number of candidates in each query."""
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)

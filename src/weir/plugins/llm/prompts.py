@@ -221,7 +221,7 @@ def drawn_token(version: str, texts: Iterable[str]) -> str:
 
 @cache
 def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """Read the prompt in Weir's own file of that name, or in a TOML file if `name` is a path.
+    """Read the built-in prompt with this name, or a TOML file if `name` is a path.
 
     Raises FormatError for a missing or invalid file, BadValue for a wrong or missing entry, or a text without a needed
     placeholder.

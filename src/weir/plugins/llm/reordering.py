@@ -49,12 +49,13 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return the deepest place, from 1, to which one pass can move the document of each place: int64[count]."""
+        """Return, for each rank, the lowest rank to which one pass of windows can move its document, int64[count], from
+        1."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, except the last; half a step fits on both sides of each."""
+        """Return the ranks after which a window ends, except the last one, with half a step of room on both sides."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -118,7 +119,8 @@ class OrderChanges:
     """int64[queries, k]: first-stage places of the new first k; 0 for a new or missing document."""
 
     def commonest(self) -> tuple[tuple[int, ...], int]:
-        """Return the most frequent new order of the first k, as ranks in the first stage, and its number of queries.
+        """Return the most frequent new order of the first k, as ranks in the first stage, and the number of its
+        queries.
 
         ((), 0) for none; ties go to the smallest places. A model that reads its candidates rarely repeats an order.
         """
@@ -184,7 +186,8 @@ def _changes(before: tuple[str, ...], after: tuple[str, ...], rules: ReorderRule
 
 
 def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape) -> float:
-    """Return the share of window borders that no document crossed, minus that beside them; NaN without borders."""
+    """Return the share of window borders that no document crossed, minus the same share for neighbouring ranks; NaN
+    without borders."""
     borders, half = shape.borders(len(before)), shape.step // 2
     borders = borders[borders + half < len(before)]
     if not len(borders):
@@ -203,7 +206,8 @@ def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape)
 
 @dataclass(frozen=True)
 class ReachedDocuments:
-    """How many relevant documents from some ranks of the first stage a re-ranking moved into the first k."""
+    """Of the relevant documents at some ranks of the first stage, the number that a re-ranking moved into the
+    first k."""
 
     relevant: int
     """Number of relevant candidates."""
@@ -236,7 +240,7 @@ class RankBand:
 def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[RankBand, ...]:
-    """Return blocks of places over the first `depth` candidates of all judged queries.
+    """Return blocks of ranks in the first `depth` candidates, each with its relevant documents that reach the first k.
 
     A re-ranker equally good at all places has equal ratios. Raises BadValue if no query with candidates is judged.
     """
@@ -262,7 +266,8 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return the relevant documents from the first k, those from deeper places, and how their ratios differ.
+    """Return the relevant documents that reach the first k, from within it and from deeper ranks, and the difference of
+    both ratios to chance.
 
     The difference is (deep minus first, low, high). Raises BadValue if no query with candidates is judged.
     """
@@ -319,7 +324,8 @@ class _Candidates:
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:
-    """Return each document's chance, float64[n], to be in the first k if grades sort and ties are broken at random.
+    """Return each document's probability of being in the first k if documents are sorted by grade with random ties,
+    float64[n].
 
     Negative grades count as 0.
     """
@@ -340,7 +346,7 @@ HURT_BELOW = -1e-9
 
 @dataclass(frozen=True)
 class MeanOverQueries:
-    """The mean of a statistic over the queries that define it, with its 95% interval."""
+    """The mean of a statistic over the queries for which it is defined, with its 95% interval."""
 
     name: str
     mean: float
@@ -375,7 +381,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Bias:
-    """How often relevant documents from the first k and from deeper places reach the first k."""
+    """The shares of relevant documents that reach the first k, from within the first k and from deeper ranks."""
 
     early: ReachedDocuments
     late: ReachedDocuments

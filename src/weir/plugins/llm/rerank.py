@@ -84,7 +84,8 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """Settings of how a method goes through the candidates; None takes the method's own. Raises BadValue."""
+    """Settings of the way in which a method goes through the candidates; None means the method's default. Raises
+    BadValue."""
 
     window: int | None = None
     """Documents in a prompt."""
@@ -119,7 +120,7 @@ class Ordering:
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy in which unset settings take the method's window and sort, and half the window as step."""
+        """Return a copy with defaults for unset settings: the method's window and sort, and half the window as step."""
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
@@ -128,7 +129,7 @@ class Ordering:
         return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
-        """Return the permutation of `count` places in which documents stand before the first prompt.
+        """Return the permutation of `count` candidates before the first prompt.
 
         A shuffle hashes seed, query id and place, so it is independent of other queries.
         """
@@ -146,14 +147,14 @@ class Ordering:
 
 @dataclass(frozen=True, eq=False)
 class LLMScorer:
-    """A re-ranker by a language model with the documents it re-ranks."""
+    """A re-ranker by a language model, with the documents to re-rank."""
 
     reranker: LLMReranker
     corpus: Corpus
     usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate; an unscored candidate keeps its place (`fill_unscored`).
+        """Return a score for each candidate; a candidate without a verdict keeps its rank (`fill_unscored`).
 
         Warns (RankingWarning) of answers without a verdict and of possible prompt injections. Raises ServiceError if
         the budget ends or a prompt gets no answer; answers received before are kept.
@@ -297,7 +298,7 @@ class RerankTask:
         ]
 
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
-        """Count an answer by the kind of its verdict; value is None without one."""
+        """Count an answer by the kind of its verdict; `value` is None without one."""
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
         if self.on_verdict is not None:
@@ -334,7 +335,7 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups that a sort asks about; for "all", the number of pairs."""
+    """Return an upper bound on the groups that a sort asks about; for "all", the number of pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -412,7 +413,7 @@ def _sift(heap: list[int], roots: list[int], width: int) -> Generator[Groups, li
 
 
 def _bubblesort(count: int, width: int, top: int) -> Sorting:
-    """Sort by groups from last to first, each with the winner of the previous group; one pass for each place."""
+    """Sort by groups from last to first, each including the winner of the previous one; one pass for each rank."""
     order = list(range(count))
     for done in range(min(top, count - 1)):
         stop = count
@@ -434,7 +435,7 @@ def _rounds(count: int, width: int) -> list[int]:
 
 
 def _tournament(count: int, width: int, top: int) -> Sorting:
-    """Sort by a tournament; for each further place, only groups that the last winner won are asked again without it."""
+    """Sort by a tournament; for each next rank, only the groups won by the last winner are asked again."""
     rounds: list[list[int | None]] = [list(range(count))]
     sizes = _rounds(count, width)
     for groups in sizes:
@@ -470,7 +471,7 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 
 
 def listwise(task: RerankTask) -> Float64:
-    """Return values of the final places after sliding windows; NaN if no answer placed the candidate."""
+    """Return values that decrease with the final rank after sliding windows; NaN if no answer ranked the candidate."""
     [template] = task.templates
     orders = task.orders()
     windows = [task.ordering.windows(len(order)) for order in orders]
@@ -499,7 +500,7 @@ def listwise(task: RerankTask) -> Float64:
 
 
 def setwise(task: RerankTask) -> Float64:
-    """Return values of the places that a sort gives by asking for the best of several documents.
+    """Return values that decrease with the rank in a sort that asks for the best of several documents.
 
     Without a readable answer the first in the first stage's order is taken.
     """
@@ -515,7 +516,7 @@ def setwise(task: RerankTask) -> Float64:
 
 
 def _by_pairs(task: RerankTask) -> Float64:
-    """Return the share of pairs that each document wins, or values of places from a sort by pairs.
+    """Return the share of comparisons won by each document, or values from a sort by pairs.
 
     Each pair is shown in both orders; the first stage's order decides draws.
     """
@@ -677,7 +678,7 @@ class Method:
 
 
 def one_call_each(ordering: Ordering, count: int) -> tuple[CallBudget, ...]:
-    """Return a budget of one prompt for each candidate."""
+    """Return the budget of a method with one prompt for each candidate."""
     return (CallBudget(0, count, 1),)
 
 

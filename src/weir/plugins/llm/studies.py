@@ -201,7 +201,7 @@ class RerankedOnce:
 
 @dataclass(frozen=True, eq=False)
 class StudiedCandidates:
-    """The first stage's rankings of the judged queries, and the language model that re-ranks them."""
+    """The first stage's rankings of the judged queries, with the language model that re-ranks them."""
 
     pipeline: Pipeline
     reranker: LLMReranker
@@ -300,7 +300,7 @@ def _candidates_of(
 
 @dataclass(frozen=True)
 class FirstPlace:
-    """How often answers put first the document at one position of the prompt."""
+    """How often answers rank first the document at one position of the prompt."""
 
     place: int
     times: int
@@ -314,7 +314,7 @@ class FirstPlace:
 
 @dataclass(frozen=True)
 class PromptPlaces:
-    """Places of the documents put first, in the first prompts about shuffled candidates."""
+    """Positions of the documents ranked first, in the first prompts about shuffled candidates."""
 
     size: int
     """Documents in a prompt."""
@@ -362,7 +362,8 @@ class SameVerdicts:
 
 
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
-    """Count which positions in a prompt are put first, by size of prompt; runs: the answers of each shuffled order."""
+    """Count which positions in a prompt are ranked first, by size of prompt; `runs` has the answers for each shuffled
+    order."""
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
     for answers in runs:
@@ -406,7 +407,7 @@ def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
 
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
-    """Compare verdicts on two documents shown in both orders; None if there are none."""
+    """Return how verdicts on two documents change with their order in the prompt; None without such pairs."""
     by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
     both = [
         (answer, by_pair[query, pair[::-1]])

@@ -302,7 +302,7 @@ class OrderVerdict:
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
-    """Read an order of passages numbered from 1; of a repeated passage the first place counts."""
+    """Read an order of numbered passages; the first mention of a repeated passage counts."""
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:
         if _LOOSE.fullmatch(text) is None:
@@ -372,7 +372,7 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each of the numbers 1 to `count` at the place of `choice`, summing to 1.
+    """Return the probability of each number from 1 to `count` at the token of the choice, summing to 1.
 
     None without log-probabilities, if the numbers have too little probability, and above 9.
     """

@@ -31,7 +31,9 @@ KINDS: tuple[Kind, ...] = ("by lot", "near", "far")
 """Filters that are made: independent of the query, the query's own topic, and another topic."""
 Applied: TypeAlias = tuple[str, int, int]
 """When a filter is applied, effort, overfetch."""
-EFFORTS = (1, 4, 16, 64)
+UNFILTERED = "none"
+"""The name of a filter that permits all."""
+EFFORTS = (1, 2, 4, 8, 16, 32, 64)
 """Efforts that are tried, times the index's own."""
 
 
@@ -47,7 +49,7 @@ class FilterRules:
     overfetch: tuple[int, ...] = (1, 4, 16, 64)
     """Times k documents that are asked for where the filter is applied after the search."""
     efforts: tuple[int, ...] = ()
-    """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, 4, 16 and 64 times it."""
+    """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, and up to 64 times it."""
     target: float = 0.95
     """The recall that is to be reached again."""
     measure: str = "nDCG@10"
@@ -59,15 +61,13 @@ class FilterRules:
         check_whole("k", self.k)
         check_whole("seed", self.seed, 0)
         object.__setattr__(self, "measure", str(parse_measure(self.measure)))
-        for name, values, most in (
-            ("overfetch", self.overfetch, 1 << 31),
-            ("efforts", self.efforts, 1 << 31),
-            ("selectivity", self.selectivity, 1.0),
-        ):
-            object.__setattr__(self, name, tuple(values))
-            if any(not 0 < value <= most for value in values) or (not values and name != "efforts"):
-                share = "shares above 0, up to 1" if most == 1.0 else "whole numbers from 1"
-                raise BadValue(f"{name} is {list(values)}; expected {share}")
+        for name, least in (("selectivity", 1), ("overfetch", 1), ("efforts", 0)):
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            most = 1 if name == "selectivity" else math.inf
+            if len(values) < least or not all(0 < value <= most for value in values):
+                kind = "shares above 0, up to 1" if most == 1 else "whole numbers from 1"
+                raise BadValue(f"{name} is {list(values)}; expected {kind}")
         if not 0 < self.target <= 1:
             raise BadValue(f"target is {self.target}; expected a recall above 0, up to 1")
 
@@ -80,7 +80,7 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which ever broader filters of a kind permit them, int64[N].
+    """Return all documents in the order in which broader and broader filters of a kind permit them, int64[N].
 
     similar: returns the scores of all documents with one of them, float32[N].
     """
@@ -123,11 +123,11 @@ def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
 
 @dataclass(frozen=True)
 class FilteredSearch:
-    """What a search with one setting finds under the filters of one group."""
+    """The recall, loss and cost of searches with one setting under a group of filters."""
 
     filter: str
-    """by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half by
-    lot; own, the filters of the queries; or a filter that was given."""
+    """none; by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half;
+    own, the filters of the queries; or a filter that was given."""
     selectivity: float
     """Mean share of the documents that are permitted."""
     permitted: float
@@ -156,6 +156,23 @@ class FilteredSearch:
     judged: int
     """Number of queries with a relevant document among the permitted ones."""
 
+    @staticmethod
+    def of(name: str, applied: Applied, facts: Float64, lost: Float64, documents: int) -> FilteredSearch:
+        """Return the means over queries.
+
+        facts: float64[5, queries]: recall, documents permitted, share of the exact best permitted, whether the answer
+            is short, vectors compared.
+        lost: float64[judged queries].
+        documents: number of all.
+        """
+        recall, permitted, correlation, short, compared = facts.mean(axis=1).tolist()
+        mean = float(lost.mean()) if len(lost) else math.nan
+        return FilteredSearch(
+            name, permitted / documents, permitted, correlation, *applied, len(facts[0]), recall,
+            *interval(facts[0], unit=True), round(short * len(facts[0])), compared, mean,
+            *(interval(lost) if len(lost) else (math.nan, math.nan)), len(lost),
+        )  # fmt: skip
+
     @property
     def setting(self) -> str:
         """The setting in words."""
@@ -165,7 +182,7 @@ class FilteredSearch:
 
 @dataclass(frozen=True)
 class FilterStudy:
-    """What filters cost the recall of a vector search, by group of filters, and when they are applied."""
+    """The recall that filters cost a vector search, by group of filters and search setting."""
 
     dataset: str
     system: str
@@ -180,33 +197,6 @@ class FilterStudy:
     searches: tuple[FilteredSearch, ...]
     """By filter, selectivity, when it is applied, and setting, the usual one first."""
     remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """What one setting found under the filters of one group, query by query: arrays of float64[queries]."""
-
-    recall: Float64
-    permitted: Float64
-    """Documents that the filter permits."""
-    best: Float64
-    """Share of the exact k best without a filter that it permits."""
-    short: Float64
-    """1 if fewer documents were found than there are, up to k."""
-    compared: Float64
-    """Vectors compared."""
-    lost: Float64
-    """Loss of the measure, float64[judged queries]."""
-
-    def search(self, name: str, setting: Applied, documents: int) -> FilteredSearch:
-        """Return the means; `documents` is the number of all."""
-        permitted, judged = float(self.permitted.mean()), len(self.lost) > 0
-        return FilteredSearch(
-            name, permitted / documents, permitted, float(self.best.mean()), *setting, len(self.recall),
-            float(self.recall.mean()), *interval(self.recall, unit=True), int(self.short.sum()),
-            float(self.compared.mean()), float(self.lost.mean()) if judged else math.nan,
-            *(interval(self.lost) if judged else (math.nan, math.nan)), len(self.lost),
-        )  # fmt: skip
 
 
 # ----------
@@ -230,7 +220,7 @@ def filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
     tables = []
     for one in studies:
         lines = [
-            ["filter", "permitted", f"of first {one.k}", "applied", f"recall@{one.k}", "short", f"{one.measure} lost",
+            ["filter", "permitted", f"of exact {one.k}", "applied", f"recall@{one.k}", "short", f"{one.measure} lost",
              "compared", f"{one.target:g} from", "compared"]
         ]  # fmt: skip
         for usual, reached in _usual(one):
@@ -261,32 +251,34 @@ def _compared(one: FilteredSearch) -> str:
 
 
 def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
-    """Return where recall breaks, and where an exact search of the permitted documents costs no more."""
-    lines, found = [], list(_usual(one))
+    """Return sentences on the filters under which recall breaks, and under which an exact search costs no more."""
+    found = list(_usual(one))
+    lines = [
+        f"without a filter recall@{one.k} is {score(usual.recall)}"
+        for usual, _ in found[:1]
+        if usual.filter == UNFILTERED
+    ]
     for applied in dict.fromkeys(usual.applied for usual, _ in found):
-        of = [pair for pair in found if pair[0].applied == applied]
+        of = [pair for pair in found if pair[0].applied == applied and pair[0].filter != UNFILTERED]
         broken = [usual for usual, _ in of if usual.recall < one.target]
         if not broken:
-            lines.append(f"applied {applied} the search, no filter takes recall below {one.target:g}")
+            lines.append(f"applied {applied} the search, no filter takes it below {one.target:g}")
             continue
         first, never = (
             max(broken, key=lambda usual: usual.selectivity),
             sum(reached is None for _, reached in of),
         )
         lines.append(
-            f"applied {applied} the search, {counted(len(broken), 'filter takes', 'filters take')} recall below "
+            f"applied {applied} the search, {count(len(broken))} of {counted(len(of), 'filter')} take it below "
             f"{one.target:g}, the broadest {first.filter} at {percent(first.selectivity)}, {score(first.recall)}; "
             f"{count(never)} with every setting tried"
         )
-    narrow = {
-        (usual.filter, usual.selectivity)
-        for usual, reached in found
-        if usual.applied == "during" and (reached is None or reached.compared >= usual.permitted)
-    }
+    during = [(u, again) for u, again in found if u.applied == "during" and not math.isnan(u.compared)]
+    narrow = [usual for usual, again in during if again is None or again.compared >= usual.permitted]
     if narrow:
-        name, share = max(narrow, key=lambda each: each[1])
+        first = max(narrow, key=lambda usual: usual.selectivity)
         lines.append(
             f"applied before it, exact search loses nothing, and compares no more than {one.target:g} takes under "
-            f"{counted(len(narrow), 'filter')}, the broadest {name} at {percent(share)}"
+            f"{count(len(narrow))} of {count(len(during))}, the broadest {first.filter} at {percent(first.selectivity)}"
         )
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""Whether queries and judgments can show a change of systems, and the reasons if not: `weir audit --fit`."""
+"""Decide if queries and judgments can show a change of systems, and give reasons if not: `weir audit --fit`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether queries and judgments can show a change of systems, with the reasons if not."""
+    """The verdict if queries and judgments can show a change of systems, with the reasons if not."""
 
     subject: str
     change: float

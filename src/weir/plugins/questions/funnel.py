@@ -288,7 +288,7 @@ def judged_rows(run: Run, qrels: Qrels) -> Int64:
 def _followed(
     stages: Sequence[StageRanking], alive: Mask, joined: _Joined, path: str
 ) -> tuple[list[FunnelStage], Mask]:
-    """Return the counts of consecutive stages, each after those of its branches, and the judgments left at the end."""
+    """Return the counts of consecutive stages, each after its branches, and the judgments left at the end."""
     rows = [judged_rows(stage.run, joined.qrels) for stage in stages]
     passed = [row >= 0 for row in rows]
     beside: list[list[FunnelStage]] = []

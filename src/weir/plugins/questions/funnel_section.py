@@ -7,6 +7,7 @@ from dataclasses import replace
 from weir.api.result_set import ResultSet
 from weir.core.corpus import Queries
 from weir.core.run import Run
+from weir.core.short_names import short_names
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, WeirError
 from weir.experiment.results import ResultCell
@@ -55,13 +56,28 @@ def funnel_section(study: Study) -> Section | None:
     if more:
         failed.append(f"Not shown: {', '.join(one.system for one in more)}; weir study funnel shows each.")
     lead = (
-        "Relevant documents that are left after each stage of a system, and the score of a perfect re-ranker of what "
-        "leaves it. A line with a number before its name is one of the systems that are fused."
+        "How many relevant documents are left after each stage of a system. Share: on average over queries, with its "
+        "interval. Lost here: by this stage. At best: the score of a perfect re-ranker of what leaves the stage. Lines "
+        "1:, 2: ... are the systems that are fused, and only here is what none of the others finds."
     )
-    tables = tuple(map(stages_table, found))
-    notes = (*(f"{one.system}: {verdict(one)}." for one in found), *failed)
+    shown = tuple(map(_with_short_stages, found))
+    notes = (*(f"{one.system}: {verdict(one)}." for one in shown), *failed)
     records = (ResultSet(FUNNELS, tuple(found)),)
-    return Section("funnel", "Where relevant documents are lost", lead, (), tables, notes, records=records)
+    return Section(
+        "funnel",
+        "Where relevant documents are lost",
+        lead,
+        (),
+        tuple(map(stages_table, shown)),
+        notes,
+        records=records,
+    )
+
+
+def _with_short_stages(funnel: Funnel) -> Funnel:
+    names = tuple(dict.fromkeys(stage.name for stage in funnel.stages))
+    short = dict(zip(names, short_names(names), strict=True))
+    return replace(funnel, stages=tuple(replace(stage, name=short[stage.name]) for stage in funnel.stages))
 
 
 def _rules(measure: str) -> FunnelRules:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
@@ -82,7 +82,7 @@ def isolated_html(value: str, most: int = 300) -> str:
 
 
 def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROKEN_CHARACTERS) -> str:
-    """Return a name as HTML that breaks only after marks such as brackets and hyphens, and only if longer than `whole`.
+    """Return a name as HTML that only breaks after brackets, hyphens and the like, and only if longer than `whole`.
 
     before: HTML that stays on one line with its first part.
     """
@@ -114,13 +114,12 @@ def page(
             else _section_html(study, by_name[name], answered)
         )
         body.append(html)
-    absent = [name for name in USUAL if name not in titles]
-    left_out = (
-        f'<p class="weir-soft weir-end">Left out, for want of data: {", ".join(absent)}.</p>'
-        if absent
-        else ""
-    )
-    links = "".join(f'<a href="#{name}">{html_escaped(name.capitalize())}</a>' for name in titles)
+    absent = [
+        f"{named.lower()} (needs {needed})" for name, (named, needed) in USUAL.items() if name not in titles
+    ]
+    left_out = f'<p class="weir-soft weir-end">Left out: {"; ".join(absent)}.</p>' if absent else ""
+    called = {name: USUAL[name][0] if name in USUAL else name.capitalize() for name in titles}
+    links = "".join(f'<a href="#{name}">{html_escaped(called[name])}</a>' for name in titles)
     style = style_sheet()
     script = resource("page.js")
     policy = (
@@ -161,11 +160,24 @@ def _section_html(study: Study, section: Section, answered: Sequence[Question]) 
             return _framed(section, inside)
 
 
-USUAL = (
-    "leaderboard", "collections", "baseline", "cost", "judged", "bounds", "audit", "overlap", "lengths", "slices",
-    "models", "queries", "reviewer", "reproduce",
-)  # fmt: skip
-"""The sections of a report of which nothing is unknown."""
+USUAL: Mapping[str, tuple[str, str]] = {
+    "leaderboard": ("Leaderboard", "several systems"),
+    "collections": ("Collections", "several collections"),
+    "baseline": ("Differences", "a baseline"),
+    "cost": ("Time", "several systems with times on one machine"),
+    "judged": ("Judged", "judgments"),
+    "bounds": ("Score bounds", "the audit, with judgments that are here"),
+    "audit": ("Findings", "the audit"),
+    "overlap": ("Overlap", "documents of three collections or more"),
+    "lengths": ("Lengths", "documents that are here"),
+    "slices": ("Groups", f"groups of {FEW_QUERIES} queries"),
+    "models": ("Models", "language models"),
+    "funnel": ("Losses", "systems of several stages whose rankings are kept"),
+    "queries": ("Queries", "texts that are here"),
+    "reviewer": ("Questions", "verdicts"),
+    "reproduce": ("Reproduce", "a record"),
+}
+"""{section of a report: its name in the menu, what it needs}."""
 
 
 def resource(name: str) -> str:
@@ -203,7 +215,7 @@ def _framed(section: Section, inside: str, lead_below: bool = False) -> str:
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Return charts as figures; small ones stand side by side on paper."""
+    """Return charts as HTML figures; small ones stand side by side on paper."""
     small = [isinstance(chart, Points | Spread) for chart in charts]
     figures = "".join(_figure_html(chart, len(charts) > 1) for chart in charts)
     return f'<div class="weir-two">{figures}</div>' if len(charts) > 1 and all(small) else figures
@@ -283,7 +295,7 @@ def statement(one: Statement) -> str:
 
 
 def opening(study: Study, section: Section, answered: Sequence[Question], wrong: int = 0) -> str:
-    """Return the head of the page: systems, conclusions and counts of findings.
+    """Return the top of the page: systems, conclusions and counts of findings.
 
     wrong: the number of audit findings of that severity.
     """
@@ -409,7 +421,7 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
 
 
 def _standing_cells(study: Study, one: Standing, known: bool) -> list[str]:
-    """Return the cells of a system's name and mean; known: some mean of the table has an interval."""
+    """Return the cells with a system's name and mean."""
     label = study.short_name(one.system)
     mark = mark_svg(study.numbers.number(one.system))
     full = f"<code>{_name_html(one.system)}</code>" if label.replace("'", '"') != one.system else ""
@@ -744,7 +756,7 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """Return (the first documents of each system for the queries that moved most, the bytes they take).
+    """Return (first documents of each system for the queries that moved most, bytes that they take).
 
     rankings: by position of the query, "r": document numbers of each system, None without its ranking; "g": grades by
     document number; "o": who judged, if known. judged: True if the judgments are on this machine.

@@ -67,7 +67,7 @@ def trained_on(system: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class PaperScore:
-    """A score in a table of a paper, with its marks."""
+    """A score in a paper's table, with its marks."""
 
     value: float
     in_domain: bool = False
@@ -180,7 +180,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return the time of a query and the size of the index on one collection, as BEIR's table 3."""
+    """Return the time for a query and the size of the index on one collection, laid out as BEIR's table 3."""
     cells = {}
     for one in costs:
         ms, gigabytes = one.mean_ms if one.p50_ms is None else one.p50_ms, one.bytes_per_million

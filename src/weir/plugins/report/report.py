@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from weir.api.benchmark import Benchmark
 from weir.api.charts import notebook_chart, write_figure
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS
@@ -203,6 +204,7 @@ def report(
 ) -> Report:
     """Return the report of a results folder, as `weir report` writes it.
 
+    folder: a results folder, or a benchmark that has one, whose names are shown.
     baseline: compare with this system, by default bm25, else the first.
     measures: these measures alone, by default all.
     datasets: these datasets alone, by default all; a group means its members.
@@ -213,6 +215,8 @@ def report(
 
     Raises FormatError for a folder without results, UnknownName for an absent name.
     """
+    if isinstance(folder, Benchmark) and not labels:
+        labels = [f"{title}={system}" for system, title in folder.titles.items()]
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
     audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)
@@ -220,12 +224,15 @@ def report(
 
 
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
+    names = {cell.called: study.short_name(cell.label) for cell in study.cells}
     try:
         subjects = [
             replace(
                 one,
-                runs={study.short_name(name): run for name, run in one.runs.items() if name in study.systems},
-                unscored={study.short_name(name): counts for name, counts in one.unscored.items()},
+                runs={names[called]: run for called, run in one.runs.items() if called in names},
+                unscored={
+                    names[called]: counts for called, counts in one.unscored.items() if called in names
+                },
             )
             for one in subjects_of([study.folder])
             if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)

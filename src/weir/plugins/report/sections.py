@@ -49,7 +49,8 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables
-from weir.experiment.results import PARSE_FAILURES, search_seconds, unequal_depths
+from weir.experiment.experiment import DEPTH
+from weir.experiment.results import PARSE_FAILURES, ResultCell, search_seconds, unequal_depths
 from weir.files.runs import read_run
 from weir.measures.measure import direction
 from weir.plugins.llm.answers_report import ModelUse, model_uses, use_tables
@@ -73,6 +74,8 @@ MOST_SENTENCES = 5
 """Sentences under what can be concluded, and under what cannot."""
 UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
+FEW_JUDGED = 0.5
+"""Share of the first ten documents that is judged, below which a score says little by itself."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
 MOST_BOUND_COLLECTIONS = 6
@@ -128,7 +131,7 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Join names as a sentence lists them; of more than `most`, the rest as a count."""
+    """Join names with commas and "and"; beyond `most` names the rest is a count."""
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
@@ -162,7 +165,7 @@ def report_title(study: Study) -> str:
 
 
 def lede(study: Study) -> str:
-    """Return sentences on what was compared and how."""
+    """Return introductory sentences on the compared systems and the method."""
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = (
@@ -209,7 +212,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         none = f"{other} on {and_([c.dataset for c, _ in by[other]], 3)}" if by[other] else f"{other} on none"
         tail = f", {none}" if len(pairs) > 1 else ""
         every = [c.dataset for found_by in by.values() for c, _ in found_by]
-        tail += _open_pair_clause(study.short_name(system), baseline, every, audits)
+        tail += _open_pair_clause(study, (system, study.baseline), every, audits)
         tail += _ties_clause(
             [
                 c.dataset
@@ -234,7 +237,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
                 Statement(
                     f"{study.short_name(first)} is better than {study.short_name(second)}",
                     f"on {c.dataset}, by {short_change(abs(pair.difference))}"
-                    f"{_open_pair_clause(study.short_name(first), study.short_name(second), [c.dataset], audits)}"
+                    f"{_open_pair_clause(study, (first, second), [c.dataset], audits)}"
                     f"{_ties_clause([c.dataset] * ties_could_turn(study, c, first, second))}.",
                 ),
             )
@@ -264,7 +267,7 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
         where = f"the mean of {whole.dataset} ({_singly(study.singly_best(whole.measure, best.system))})"
     yield Statement(
         f"{study.short_name(best.system)} is better than every other system",
-        f"on {where}{_open_order_clause(study.short_name(best.system), audits)}{turned}.",
+        f"on {where}{_open_order_clause(study, study.short_name(best.system), audits)}{turned}.",
     )
 
 
@@ -287,7 +290,7 @@ def _singly(count: int) -> str:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return the least and greatest mean of a system over the orders of tied documents; over datasets their mean."""
+    """Return (lowest, highest) mean of a system over the orders of tied documents; across datasets the mean of both."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -311,7 +314,7 @@ def _ties_clause(datasets: Sequence[str]) -> str:
 
 
 def _tied(study: Study, measure: str) -> list[Statement]:
-    """Return a statement on the pair whose order ties leave open by the widest span of a mean; [] for none.
+    """Return a statement on the pair that ties leave undecided and whose means span most; [] for none.
 
     Spans below SPAN_OF_TIES are left out.
     """
@@ -337,10 +340,10 @@ def _tied(study: Study, measure: str) -> list[Statement]:
     return [Statement(f"The order of {loose} and {firm} on {dataset}{more}", text)]
 
 
-def _open_order_clause(label: str, audits: Sequence[Audit]) -> str:
+def _open_order_clause(study: Study, label: str, audits: Sequence[Audit]) -> str:
     pairs = [
         (dataset, worse)
-        for dataset, (_, turned) in turning_pairs(audits).items()
+        for dataset, (_, turned) in turning_pairs(study, audits).items()
         for better, worse in turned
         if better == label
     ]
@@ -350,10 +353,12 @@ def _open_order_clause(label: str, audits: Sequence[Audit]) -> str:
     return f", as judged: unjudged documents could put {and_(others, 3)} above it on {and_(places, 3)}"
 
 
-def _open_pair_clause(label: str, baseline: str, datasets: Sequence[str], audits: Sequence[Audit]) -> str:
+def _open_pair_clause(
+    study: Study, systems: tuple[str, str], datasets: Sequence[str], audits: Sequence[Audit]
+) -> str:
     """Return the clause that unjudged documents could turn the order of two systems; "" if the audit found none."""
-    turning = {name: found for name, found in turning_pairs(audits).items() if name in datasets}
-    both = {label, baseline}
+    turning = {name: found for name, found in turning_pairs(study, audits).items() if name in datasets}
+    both = set(map(study.short_name, systems))
     sure = [name for name, (_, pairs) in turning.items() if any(set(pair) == both for pair in pairs)]
     if sure:
         return f", as judged: unjudged documents could turn this on {and_(sure, 3)}"
@@ -363,7 +368,7 @@ def _open_pair_clause(label: str, baseline: str, datasets: Sequence[str], audits
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return statements on what the data do not support."""
+    """Return statements on conclusions that the data do not support."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -373,7 +378,12 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
         *([] if whole is None else _too_few_units(study, whole)),
-        *_never_separated(study, measure),
+        *(
+            []
+            if whole is not None and whole.unit == "queries" and len(study.systems) == 2
+            else _never_separated(study, measure)
+        ),
+        *_few_judged(study),
         *_scored_by_construction(study),
         *_small_collections(study, measure),
     ]
@@ -393,6 +403,8 @@ def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
             size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
         more = and_([study.short_name(system) for system, _ in level[1:4]])
         text = f"On {whole.dataset} it leads {study.short_name(second)} by {size}, which is not separable"
+        if not pair.difference:
+            text = f"On {whole.dataset} {study.short_name(second)} has the same mean"
         yield Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}.")
     elif not study.pairwise and len(whole.standings) > 2:
         yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
@@ -427,6 +439,20 @@ def _never_separated(study: Study, measure: str) -> Iterator[Statement]:
         )
 
 
+def _few_judged(study: Study) -> Iterator[Statement]:
+    rates: dict[str, list[float]] = {}
+    for row in study.cell_rows:
+        if (rate := answered_rate(row)) is not None:
+            rates.setdefault(row.dataset, []).append(rate)
+    if few := {name: shares for name, shares in rates.items() if min(shares) < FEW_JUDGED}:
+        ends = min(map(min, few.values())), max(map(max, few.values()))
+        shares = " to ".join(dict.fromkeys(map(percent, ends)))
+        on = next(iter(few)) if len(few) == 1 else f"{len(few)} collections"
+        yield Statement(
+            "How high a score is:", f"only {shares} of the first ten documents are judged on {on}."
+        )
+
+
 def _scored_by_construction(study: Study) -> Iterator[Statement]:
     if study.constructed:
         names = sorted({measure for measure, _ in study.constructed})
@@ -454,7 +480,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: its conclusions in short, and their limits."""
+    """Return the report's first section: conclusions and limits in short."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -730,7 +756,7 @@ def cost(study: Study) -> Section | None:
 
 
 def machine(hardware: str) -> str:
-    """Return the first two parts of a hardware description, processor and cores."""
+    """Return processor and cores, the first two parts of a hardware description."""
     return ", ".join(hardware.split(", ")[:2])
 
 
@@ -797,7 +823,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
     found = [d for d in study.datasets if any((d, label) in numbers for label in study.numbers.labels)]
     if not found:
         return None
-    turning = turning_pairs(audits)
+    turning = turning_pairs(study, audits)
     names, shown = _bounds_drawn(study, found, turning)
     panels = tuple(
         Panel(
@@ -826,9 +852,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
     lead = (
         "Between which values nDCG@10 lies if every unjudged document among the first ten of any of these systems "
         "were judged, in any way; beside other systems the ranges are others. Where the ranges of two systems "
-        "overlap, unjudged documents could turn their order. Hole@10: of the first ten places, those with a document "
-        "that was not judged for the query; BEIR's, to lay beside its table 4: those with a document that was judged "
-        "for no query."
+        "overlap, unjudged documents could turn their order."
     )
     total = len(study.systems) * (len(study.systems) - 1) // 2
     counts = [["collection", "pairs of systems that may change places", "pairs", "such as"]]
@@ -837,7 +861,11 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
     title = "Score bounds: the least, as judged, the most"
     chart = Intervals(title, "nDCG@10", tuple(map(study.short_name, shown)), panels, bar="from the least to the most",
                       ends=True)  # fmt: skip
-    table = table_of(lines, right=None, keys=2)
+    holes = (
+        f"{HOLE}: the share of the first ten places with a document that was not judged for the query. {BEIR_HOLE}: "
+        "with one that was judged for no query, as table 4 of BEIR's paper (Thakur et al. 2021) counts."
+    )
+    table = replace(table_of(lines, right=None, keys=2), notes=(holes,))
     notes = tuple(_bounds_notes(study, found, names, len(shown), len(turning)))
     return Section(
         "bounds", "Score bounds", lead, (chart,) * bool(names), (table,), notes, (behind,) * bool(turning)
@@ -847,7 +875,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
 def _bounds_drawn(
     study: Study, found: Sequence[str], turning: Mapping[str, tuple[int, list[tuple[str, str]]]]
 ) -> tuple[list[str], list[str]]:
-    """Return the collections and systems that are drawn: of many systems, those whose order could turn first."""
+    """Return the collections and systems to draw; with many systems, first those whose order could change."""
     many = len(study.systems) > MANY_SYSTEMS
     names = sorted(found, key=lambda d: -turning[d][0] if d in turning else 0) if many else list(found)
     names = [
@@ -878,15 +906,30 @@ def _bounds_notes(
         yield f"Without bounds, as their documents or judgments are not here: {and_(lacking)}."
 
 
-def turning_pairs(audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs that queries tell apart and unjudged documents could turn."""
+def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
+    """Return {dataset: (number, examples)} of the pairs that unjudged documents could turn.
+
+    They are those that differ by as much as the queries detect, and those that a verdict tells apart all the same.
+    """
+    told = {
+        (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
+        for c in study.on(study.measures[0])
+        for p in c.pairs
+        if p.verdict in SEPARABLE
+    }
     pairs: dict[str, tuple[int, list[tuple[str, str]]]] = {}
-    for one in audits:
-        for finding in one.findings:
-            if finding.check == "score bounds" and finding.severity == "serious" and not finding.system:
-                both = (example.partition(" over ") for example in finding.examples)
-                count = int(dict(finding.numbers)["pairs that may turn"])
-                pairs[one.subject] = count, [(better, worse) for better, _, worse in both]
+    for finding in (finding for one in audits for finding in one.findings):
+        if finding.check == "score bounds" and finding.severity in ("serious", "note") and not finding.system:
+            examples = [
+                (better, worse) for better, _, worse in (one.partition(" over ") for one in finding.examples)
+            ]
+            count = int(dict(finding.numbers)["pairs that may turn"])
+            if finding.severity == "note":
+                examples = [pair for pair in examples if (finding.subject, frozenset(pair)) in told]
+                count = len(examples)
+            before, shown = pairs.get(finding.subject, (0, []))
+            if count:
+                pairs[finding.subject] = before + count, [*shown, *examples]
     return pairs
 
 
@@ -937,10 +980,14 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
     return AUDITED.index(finding.severity), -size
 
 
+def said_of(finding: Finding) -> str:
+    """Return the collection of a finding and its system, if it is about one."""
+    return f"{finding.subject}{f', {finding.system}' if finding.system else ''}"
+
+
 def said(finding: Finding) -> str:
-    """Return a finding in short, with its collection and system."""
-    of = f", {finding.system}" if finding.system else ""
-    return f"{finding.subject}{of}: {typeset(finding.statement.split('; ')[0])}"
+    """Return a finding as a short phrase with its collection and system."""
+    return f"{said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
 
 
 def _with_documents(study: Study) -> list[str]:
@@ -1058,7 +1105,7 @@ def slices(study: Study) -> Section | None:
         "corrects for their number."
     )
     charts = (by_system(chart, study.numbers),)
-    return Section("slices", "Slices", lead, charts, (table_of(lines, right=None),))
+    return Section("slices", "Groups of queries", lead, charts, (table_of(lines, right=None),))
 
 
 def _language_models(study: Study) -> Section | None:
@@ -1099,7 +1146,10 @@ def _enough_queries(study: Study) -> Question:
         shown = " to ".join(dict.fromkeys(map(short_score, (low, high))))
         parts.append(f"{study.query_count(name):,} queries of {name} show {shown}, 8 times in 10.")
     if not parts:
-        parts = ["How large a difference the queries can show is not known."]
+        moved = max((pair.won + pair.lost for c in study.on(measure) for pair in c.pairs), default=0)
+        told = counted(moved, "query", "queries")
+        parts = ["How large a difference the queries can show is not known"]
+        parts[0] += f": they tell too few of these systems apart, {told} at most." if moved else "."
     head = "Not everywhere." if small and large else "No." if small else "For differences of this size."
     severity = "serious" if small else "checked"
     if not small and not spans:
@@ -1180,7 +1230,7 @@ def _construction(study: Study) -> Question | None:
 
 def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None:
     question = "Could unjudged documents decide it?"
-    if turning := turning_pairs(audits):
+    if turning := turning_pairs(study, audits):
         dataset = max(turning, key=lambda name: turning[name][0])
         count, [(better, worse), *_] = turning[dataset]
         text = (
@@ -1192,6 +1242,7 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
     rates = [rate for row in study.cell_rows if (rate := answered_rate(row)) is not None]
     if not rates:
         return None
+    few = min(rates) < FEW_JUDGED
     unlike = [(name, pair) for name in study.datasets if (pair := _unlike_rates(study, name)) is not None]
     if unlike:
         name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
@@ -1202,12 +1253,26 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
             f"{study.short_name(high)}; the rest count as not relevant."
         )  # fmt: skip
     else:
-        head, severity = "The systems are judged alike.", "checked" if min(rates) > 0.5 else "note"
+        head, severity = "The systems are judged alike.", "caution" if few else "checked"
         head = head if len(study.systems) > 1 else "Nothing is compared."
         ends = " to ".join(dict.fromkeys(map(percent, (min(rates), max(rates)))))
         text = f"{ends} of the first ten documents are judged."
+        if few:
+            head = "Any score, if not their order." if len(study.systems) > 1 else "Any score."
+            text = f"Only {text}{_widest_bounds(audits)}"
     answer = Statement(head, text)
     return Question(severity, question, answer, "weir eval -m Judged@10")
+
+
+def _widest_bounds(audits: Sequence[Audit]) -> str:
+    findings = [finding for one in audits for finding in one.findings]
+    bounds = [(f"{one.system} on {one.subject}", dict(one.numbers)) for one in findings
+              if one.check == "score bounds" and one.system]  # fmt: skip
+    if not bounds:
+        return ""
+    of, widest = max(bounds, key=lambda one: one[1]["high"] - one[1]["low"])
+    low, high = short_score(widest["low"]), short_score(widest["high"])
+    return f" By what the others are, nDCG@10 of {of} may be anything from {low} to {high}."
 
 
 def _ties(study: Study) -> Question | None:
@@ -1403,7 +1468,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return the sentence on whether p-values depend on the seed, with a blank before it; "" without a test."""
+    """Return a sentence, after a blank, on whether p-values depend on the seed; "" without a test."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1502,23 +1567,30 @@ def reviewer(answered: Sequence[Question]) -> Section:
 
 
 def _command_lines(study: Study) -> str:
-    parts = ["weir run"]
-    places = {
-        cell.dataset: str(cell.scored[-1][1].facts.get("collection") or cell.dataset) for cell in study.cells
-    }
-    parts += [
-        f"-d {shlex.quote(f'./{name}' if '/' in places[name] else places[name])}" for name in study.datasets
-    ]
-    systems = dict.fromkeys(cell.system for cell in study.cells)
-    parts += [f"-s {shlex.quote(name)}" for name in systems]
-    parts += [f"-m {shlex.quote(name)}" for name in study.measures]
-    lines, line = list[str](), ""
-    for part in [*parts, "-o results/"]:
-        if line and len(line) + len(part) > 100:
-            lines.append(line + " \\")
-            line = "  "
-        line += (" " if line.strip() else "") + part
-    return "\n".join([*lines, line, "weir report results/ -o report.html"])
+    lines = list[str]()
+    for depth in dict.fromkeys(cell.depth for cell in study.cells):
+        own = [cell for cell in study.cells if cell.depth == depth]
+        parts = ["weir run"]
+        parts += dict.fromkeys(f"-d {shlex.quote(_name_given(cell))}" for cell in own)
+        parts += dict.fromkeys(f"-s {shlex.quote(cell.system)}" for cell in own)
+        parts += [f"-m {shlex.quote(name)}" for name in study.measures]
+        parts += [f"-k {depth}"] * (depth != DEPTH)
+        line = ""
+        for part in [*parts, "-o results/"]:
+            if line and len(line) + len(part) > 100:
+                lines.append(line + " \\")
+                line = "  "
+            line += (" " if line.strip() else "") + part
+        lines.append(line)
+    return "\n".join([*lines, "weir report results/ -o report.html"])
+
+
+def _name_given(cell: ResultCell) -> str:
+    """Return the name by which `weir run -d` finds the collection of a cell, with a split that is not the usual one."""
+    place = str(cell.scored[-1][1].facts.get("collection") or cell.dataset)
+    name = f"./{cell.dataset}" if "/" in place else place
+    unusual = cell.split not in ("", "test") and not name.endswith(f":{cell.split}")
+    return f"{name}:{cell.split}" if unusual else name
 
 
 def reproduce(study: Study) -> Section:

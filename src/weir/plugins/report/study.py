@@ -50,9 +50,7 @@ MOVED_PART = 4
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The contents of a report: the cells of a results folder and the comparisons of their systems, corrected
-    together.
-    """
+    """The data of a report: the cells of a results folder, and comparisons corrected together."""
 
     folder: Path
     cells: tuple[ResultCell, ...]
@@ -153,7 +151,7 @@ class Study:
 
     @property
     def family(self) -> str:
-        """A description of which comparisons were corrected together, by which test and correction."""
+        """A description of the comparisons corrected together, with test and correction."""
         first = self.comparisons[0]
         which = (
             "all pairs of systems" if self.pairwise else f"each system with {self.short_name(self.baseline)}"
@@ -179,7 +177,7 @@ class Study:
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """{dataset: the group or collection as which it enters a mean over datasets}."""
+        """{dataset: the unit that enters means over datasets, a group or a collection}."""
         return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
@@ -219,7 +217,7 @@ class Study:
         return replace(across, standings=tuple(standings))
 
     def standing(self, comparison: Comparison, system: str) -> Standing | None:
-        """Return a system's standing in a comparison; None if it is absent."""
+        """Return a system's standing in a comparison; None if the system is not in it."""
         return next((one for one in comparison.standings if one.system == system), None)
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
@@ -228,7 +226,7 @@ class Study:
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
-        """The cost of each cell beside its mean by the first measure."""
+        """The cost and the mean of the first measure for each cell."""
         measured = efficiency(self.folder, self.measures[0])
         place = {(cell.dataset, cell.label): n for n, cell in enumerate(self.cells)}
         own = [one for one in measured if (one.quality.dataset, one.quality.system) in place]
@@ -236,7 +234,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """The collections of the cells that are on this machine as they were measured."""
+        """Those collections of the cells that are on this machine and unchanged since they were measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
             if cell.dataset not in collections:
@@ -286,7 +284,7 @@ class Study:
 
     @cached_property
     def largest(self) -> str:
-        """The dataset with most documents, of the timed ones if any system was timed."""
+        """The dataset with most documents; if any system was timed, among the timed datasets."""
         timed = {
             one.quality.dataset for one in self.costs if one.p50_ms is not None or one.mean_ms is not None
         }

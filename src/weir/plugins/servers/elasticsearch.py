@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
 import warnings
@@ -29,7 +30,7 @@ from weir.files.network import KeptConnection
 from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
 from weir.plugins.servers.live_index import ElasticLiveIndex
-from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
+from weir.plugins.servers.vectors import MOST_CANDIDATES, VectorSearch, encoder_given, lost, vectors_of
 from weir.registry import SESSION, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import (
@@ -142,7 +143,7 @@ class ElasticSettings:
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
-        """Return the settings that decide what an index holds, for stage keys."""
+        """Return the settings that decide the contents of an index, for stage keys."""
         return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
@@ -164,14 +165,16 @@ class ElasticSettings:
             query = {"multi_match": match | {"tie_breaker": self.tie_breaker}}
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
-    def vector_body(self, vector: list[float], k: int) -> dict[str, Any]:
-        """Return the body of a search by a vector, through the graph or exactly."""
+    def vector_body(self, vector: list[float], k: int, among: list[int] | None = None) -> dict[str, Any]:
+        """Return the body of a search by a vector, through the graph or exactly.
+
+        among: numbers of the only documents that the graph may find; None for all.
+        """
         search = self.vector
         if search.index == "hnsw":
-            candidates = {"ef_search": max(search.ef_search, k)}
-            query: dict[str, Any] = {
-                "knn": {VECTOR: {"vector": vector, "k": k, "method_parameters": candidates}}
-            }
+            asked = {"vector": vector, "k": k, "method_parameters": {"ef_search": max(search.ef_search, k)}}
+            only = {} if among is None else {"filter": {"terms": {NUMBER: among}}}
+            query: dict[str, Any] = {"knn": {VECTOR: asked | only}}
         else:
             params = {"field": VECTOR, "query_value": vector, "space_type": SPACES[search.distance]}
             script = {"lang": "knn", "source": "knn_score", "params": params}
@@ -389,14 +392,14 @@ class ElasticIndex:
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """Return Weir's entry in the mapping; `writes` is None until it is complete."""
+        """Return Weir's entry in the mapping; `writes` is None until the index is complete."""
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
 
 
 @dataclass(frozen=True)
 class IndexState:
-    """An index that exists on the server, with the server's description of it."""
+    """An existing index, with the server's description of it."""
 
     uuid: str
     """The server gives each newly made index another."""
@@ -456,7 +459,7 @@ def _complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex
 
 
 def _filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
-    """Make the index, fill it further, or find it complete; return the server's versions and the index.
+    """Make the index, continue to fill it, or find it complete; return the server's versions and the index.
 
     Raises BadValue for an overlong identifier, ServiceError if the server refuses a document, has another index of
     the name, or makes another index than was asked for.
@@ -627,7 +630,7 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
 
 
 def _flat_settings(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
-    """Yield (full name, value) of settings, with values as the server writes them."""
+    """Yield (dotted name, value) of nested settings, with values as the server writes them."""
     for name, value in settings.items():
         full = name if name.startswith("index.") else within + name
         if isinstance(value, Mapping):
@@ -944,7 +947,7 @@ class Elasticsearch:
 
 @dataclass(frozen=True, eq=False)
 class ElasticSearcher:
-    """An index on a server, with the encoder of queries if it has vectors, ready to search."""
+    """An index on a server, ready to search, with the encoder of queries if it has vectors."""
 
     name: str
     """The system's name in messages."""
@@ -990,6 +993,25 @@ class ElasticSearcher:
         about = {**self.about, SESSION: "asked exactly"}
         exact = replace(self, about=about, use=ServiceUsage(""), exactly=True).search(queries, k)
         return lost(exact, replace(self, use=ServiceUsage("")).search(queries, k))
+
+    def filters(self) -> bool:
+        return self.index.is_graph
+
+    def efforts(self) -> tuple[int, int]:
+        return self.index.settings.vector.ef_search, MOST_CANDIDATES
+
+    def near_among(
+        self, query: NDArray[np.float32], k: int, effort: int, permitted: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int64], float]:
+        settings = self.index.settings
+        settings = replace(settings, vector=replace(settings.vector, ef_search=effort))
+        among = None if permitted is None else np.flatnonzero(permitted).tolist()
+        with _elastic_connected(settings) as server:
+            body = settings.vector_body(query.tolist(), k, among)
+            answer = server.call("POST", f"/{self.index.index_name}/_search", body)
+        with _documented(settings.url):
+            names = [hit["_id"] for hit in answer["hits"]["hits"]]
+        return self.index.corpus.ids.codes(names).astype(np.int64), math.nan
 
     def costs(self) -> Costs:
         services = (self.use.named(self.name),)
@@ -1052,9 +1074,8 @@ class ElasticAsker:
                 attempt += 1
 
     def _one_by_one(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Send the searches of a batch that timed out singly; after MOST_SILENT timeouts in a row the rest get that
-        error unsent.
-        """
+        """Send the searches of a timed-out batch one by one; after MOST_SILENT timeouts in a row the others get that
+        error unsent."""
         silent: list[AttemptError] = []
         for request in requests:
             if len(silent) == MOST_SILENT:

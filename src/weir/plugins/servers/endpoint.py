@@ -96,7 +96,7 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with the placeholders in its values filled in.
+    """Return JSON with values in the place of placeholders.
 
     A text that is one placeholder becomes its value with its type, or is left out for ABSENT. Raises UnknownName.
     """
@@ -138,7 +138,7 @@ def _known(name: str, values: Values) -> Json:
 
 @dataclass(frozen=True)
 class JsonPath:
-    """A place in an answer, such as `hits.hits`, `_source['doc.id']` or `hits[-1].sort`."""
+    """A path into an answer, such as `hits.hits`, `_source['doc.id']` or `hits[-1].sort`."""
 
     text: str
     steps: tuple[str | int, ...]
@@ -158,7 +158,7 @@ class JsonPath:
 
     @property
     def of_request(self) -> bool:
-        """True if it is an entry of the body or the parameters of a request."""
+        """True if the path leads into the body or the parameters of a request."""
         return len(self.steps) > 1 and self.steps[0] in ("body", "params")
 
     def find(self, value: Json) -> Json:
@@ -229,7 +229,7 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class FieldsTemplate:
-    """How a server is asked for its fields, once before the queries."""
+    """The request that asks a server for its fields, once before the queries."""
 
     path: str
     """The path of the request, with placeholders."""
@@ -280,7 +280,8 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the requests that a stage answers; raises UnknownName for one that the file does not name."""
+        """Return the template of an earlier stage, which leaves entries of the requests out; raises UnknownName for an
+        unknown stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -325,7 +326,7 @@ def template_names() -> list[str]:
 
 
 def _stand_in_alone(path: Path) -> str:
-    """Return the template of a file if it was never tested on a live server, else ""."""
+    """Return the name of a file's template if it was only tested against a stand-in, else ""."""
     name = read_toml(path, EXPECTED).get("extends")
     known = name in template_names() and "live" not in read_toml(TEMPLATES / f"{name}.toml", EXPECTED)
     return str(name) if known else ""
@@ -466,7 +467,7 @@ def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
 def _fields_template(
     entries: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
 ) -> FieldsTemplate | None:
-    """Return how fields are asked for, None if the file does not say it or its body does not use them."""
+    """Return the request for fields; None if the file does not declare it, or if its body does not use them."""
     if not entries:
         return None
     _check(entries, _FIELDS, "fields.")
@@ -683,7 +684,8 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return the stages that the file names and its requests have, first to last; () for one of them."""
+        """Return (name, system) of each stage in the file whose requests differ from the whole ones; () for a system
+        that is a stage."""
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages
@@ -736,7 +738,7 @@ class _Shared:
     """Answers of another shape than the file says, -inf once any had it."""
 
     def may_change(self) -> bool:
-        """Count an answer of another shape; return whether asking again may help, and the file is not what is wrong."""
+        """Count an unexpected answer; return False if so many have come that the file must be wrong."""
         self.other_shapes += 1
         return self.other_shapes < OTHER_SHAPES
 

@@ -80,7 +80,7 @@ class LiveIndex(Protocol):
 
     @property
     def statistics(self) -> str:
-        """The part of the index over which document frequencies are counted, "" for the whole."""
+        """The part of the index in which document frequencies are counted, "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
         """Return the analyzer of a field for queries (`search`) or documents, "" for a field without words."""
@@ -95,7 +95,7 @@ class LiveIndex(Protocol):
         """Return the terms into which an analyzer splits a query's text."""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield changes of a search that `weir why` tries, to see what moves the score."""
+        """Yield the changes of a search whose effect on the score `weir why` tries."""
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
         """Return the body of a search with these entries changed."""
@@ -134,7 +134,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """Return mappings and settings; raises BadValue unless the name means one index."""
+        """Return mappings and settings; raises BadValue for a name of several indexes."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"
@@ -170,7 +170,7 @@ class ElasticLiveIndex:
         return str(self.setting(f"similarity.{similarity}.type") or similarity)
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield another tie breaker, added fields, no weights, each option left out."""
+        """Yield searches with another tie breaker, with added fields, without weights, and without each option."""
         shape = self.shape
         if shape.adding in {"not known", "added"} or not shape.fields:
             return
@@ -233,7 +233,7 @@ class ElasticLiveIndex:
 
 
 def words_of(text: str, tokens: Sequence[tuple[int, int, str]]) -> Words:
-    """Return words with their terms, joined by + if a word has several; offsets of tokens are UTF-16 code units."""
+    """Return words with their terms, joined by + for several; offsets of tokens are UTF-16 code units."""
     units = text.encode("utf-16-le", "surrogatepass")
     terms: dict[tuple[int, int], list[str]] = {}
     for start, end, term in tokens:

@@ -46,7 +46,7 @@ class SolrLiveIndex:
 
     @cached_property
     def parameters(self) -> Mapping[str, Json]:
-        """The parameters of a search, including the server's own."""
+        """The parameters of a search, including defaults of the server."""
         answer = self.ask("/query", self.changed(self.body("words", 1), {"echoParams": "all"}))
         return answer["responseHeader"]["params"]  # type: ignore[no-any-return]  # JSON
 
@@ -75,11 +75,11 @@ class SolrLiveIndex:
 
     @property
     def statistics(self) -> str:
-        """The empty text, for the whole index, even if each shard counts its own terms."""
+        """Empty, for the whole index, even though each shard counts its own document frequencies."""
         return ""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield added fields, no weights, each option of the body left out."""
+        """Yield searches with added fields, without weights, and without each option of the body."""
         shape = self.shape
         if len(shape.fields) > 1 and shape.adding != "added":
             yield SearchChange("tie = 1: scores of fields added", {"tie": "1"}, True)
@@ -106,7 +106,8 @@ class SolrLiveIndex:
         return next((one for one in self.schema.get("fieldTypes", []) if one["name"] == name), {"name": name})
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return a field's type, with :query or :index if each has its analyzer, "" for a field without words."""
+        """Return a field's type, with :query or :index if both have analyzers of their own; "" for a field without
+        words."""
         kind = self._type(field)
         if "analyzer" in kind:
             return str(kind["name"])
@@ -128,9 +129,8 @@ class SolrLiveIndex:
         return f"{kind} ({', '.join(names or [str(parts.get('class', 'not known'))])})"
 
     def similarity(self, field: str) -> str:
-        """Return the class that scores a field, such as "BM25": of its type, else of the schema; "default" if none is
-        named.
-        """
+        """Return the similarity class of a field, such as "BM25": its type's, else the schema's; "default" if neither
+        names one."""
         own = self._type(field).get("similarity", self.schema.get("similarity", {}))
         name = _CLASS.sub(r"\1", str(own.get("class", "default"))).removesuffix("Similarity")
         return "default" if name == "Schema" else name

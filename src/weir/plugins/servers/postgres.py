@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import struct
 import time
@@ -26,7 +27,7 @@ from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
-from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
+from weir.plugins.servers.vectors import MOST_CANDIDATES, VectorSearch, encoder_given, lost, vectors_of
 from weir.registry import SESSION, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import AttemptError, Clock, Key, Limits, retry
@@ -300,7 +301,7 @@ Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class ServerTable:
-    """The table of a collection, of texts or vectors, as Weir asks for it."""
+    """The table for a collection's texts or vectors, as Weir creates it."""
 
     settings: PostgresSettings
     search: TextSearch | VectorSearch
@@ -334,7 +335,7 @@ class TableState:
 
 
 def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
-    """Make the table, fill it further, or find it complete; wait for another process that makes it.
+    """Make the table, continue to fill it, or find it complete; wait for another process that makes it.
 
     Raises ServiceError if the server refuses, BadValue without pgvector.
     """
@@ -518,8 +519,8 @@ def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool
 # The statement of a search, and the connection that executes it.
 
 
-MOST_CANDIDATES = 1000
-"""Largest hnsw.ef_search that pgvector takes."""
+GRAPH_ALONE = "SET enable_sort = off; SET enable_seqscan = off; SET enable_bitmapscan = off"
+"""Has the planner search the graph where it would sort the few documents that a filter permits."""
 ITERATIVE = (0, 8)
 """First version of pgvector whose HNSW search continues until it has as many results as requested."""
 _TSQUERIES = {
@@ -551,9 +552,11 @@ class SearchedTable:
     reused: int = 0
     """Documents that were there before it was filled."""
 
-    def statement(self) -> psycopg.sql.Composed:
+    def statement(self, among: bool = False) -> psycopg.sql.Composed:
         """Return the search for (document, score), best first, ties in Weir's order, with parameters k and text or
         vector.
+
+        among: of vectors in a table of Weir's own: only documents whose numbers are in the parameter permitted.
         """
         sql = require("psycopg", "servers").sql
         user = None if self.own else self.settings.table
@@ -591,6 +594,8 @@ class SearchedTable:
         score = {"inner": "-far", "cosine": "1 - far", "l2": "-far"}[search.distance]
         # An index finds the nearest by distance alone, and ties are settled among them; without one they decide, too.
         nearest = sql.SQL(" ORDER BY {} LIMIT %(k)s" if search.index == "hnsw" else "").format(far)
+        if among:
+            nearest = sql.SQL(" WHERE doc = ANY(%(permitted)s)") + nearest
         vector_search: psycopg.sql.Composed = sql.SQL(
             "SELECT doc, {score} AS score FROM ("
             "SELECT {doc} AS doc, {far} AS far{place} FROM {table}{nearest}"
@@ -612,9 +617,13 @@ class SearchedTable:
             connection.execute("SET hnsw.iterative_scan = strict_order")
 
 
+def _literal(vector: NDArray[np.float32]) -> str:
+    return "[" + ",".join(map(str, vector.tolist())) + "]"
+
+
 @dataclass(eq=False)
 class PostgresAsker:
-    """A connection that answers requests in turn and reconnects when it breaks."""
+    """A connection that answers requests one after another and reconnects when it breaks."""
 
     table: SearchedTable
     vectors: NDArray[np.float32] | None
@@ -635,7 +644,7 @@ class PostgresAsker:
                 continue
             parameters: dict[str, Any] = {"k": k, "text": text.replace("\0", " ")}
             if self.vectors is not None:
-                parameters["vector"] = "[" + ",".join(map(str, self.vectors[request.number].tolist())) + "]"
+                parameters["vector"] = _literal(self.vectors[request.number])
             attempt = partial(self._rows, parameters)
             try:
                 rows, seconds = retry(attempt, self.limits, self.clock, lambda error, _: self.retried(error))
@@ -675,7 +684,7 @@ class PostgresAsker:
 
 @dataclass(frozen=True, eq=False)
 class PostgresSearcher:
-    """A table on a server, with the encoder of queries if it has vectors, ready to search."""
+    """A table on a server, ready to search, with the encoder of queries if it has vectors."""
 
     name: str
     """The system's name in messages."""
@@ -719,6 +728,29 @@ class PostgresSearcher:
         exact = replace(self, table=table, about=about, use=ServiceUsage("")).search(queries, k)
         near = replace(self, use=ServiceUsage("")).search(queries, k)
         return lost(exact, near)
+
+    def filters(self) -> bool:
+        search = self.table.search
+        return isinstance(search, VectorSearch) and search.index == "hnsw" and self.table.own
+
+    def efforts(self) -> tuple[int, int]:
+        search = self.table.search
+        return (search.ef_search, MOST_CANDIDATES) if isinstance(search, VectorSearch) else (0, 0)
+
+    def near_among(
+        self, query: NDArray[np.float32], k: int, effort: int, permitted: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int64], float]:
+        search = self.table.search
+        assert isinstance(search, VectorSearch)
+        table = replace(self.table, search=replace(search, ef_search=effort))
+        parameters: dict[str, object] = {"k": k, "vector": _literal(query)}
+        if permitted is not None:
+            parameters["permitted"] = np.flatnonzero(permitted).tolist()
+        with connected(table.settings, read_only=True) as connection, _failing_as(table.settings):
+            table.prepare(connection, k)
+            connection.execute(GRAPH_ALONE)
+            rows = connection.execute(table.statement(permitted is not None), parameters).fetchall()
+        return self.corpus.ids.codes([name for name, _ in rows]).astype(np.int64), math.nan
 
     def costs(self) -> Costs:
         services = (self.use.named(self.name),)

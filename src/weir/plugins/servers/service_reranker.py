@@ -285,7 +285,7 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of the probe, two fixed pairs that show if the model has changed, kept or asked for now.
+        """Return the scores of two fixed pairs, stored or requested now, which show whether the model has changed.
 
         Raises ServiceError if the service has no usable answer, StoreError if the kept scores cannot be read.
         """
@@ -325,7 +325,7 @@ class ServiceReranker:
         }
 
     def pieces(self, query: str, documents: list[str]) -> Iterator[slice]:
-        """Yield the documents of each request; all at once if the service reads them together."""
+        """Yield the documents of each request; all in one if the service scores them together."""
         provider, start, size = self.provider, 0, 0
         most = len(documents) if self.together else provider.documents
         for at, document in enumerate(documents):
@@ -341,7 +341,7 @@ class ServiceReranker:
 
 @dataclass(frozen=True, eq=False)
 class ServiceScorer:
-    """Scores documents of a corpus by a re-ranking service, with scores kept on the disk."""
+    """Scores documents of a corpus by a re-ranking service, and stores the scores on disk."""
 
     reranker: ServiceReranker
     client: RerankClient
@@ -351,7 +351,7 @@ class ServiceScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return float64[candidates]; kept scores are read.
+        """Return a score for each candidate, float64[candidates], stored ones without a request.
 
         Raises ServiceError with count and reason if pairs stay without a score, BadValue for more candidates than are
         read together.

@@ -18,6 +18,8 @@ from weir.systems.vectors.approximate import Loss
 
 DISTANCES = ("inner", "cosine", "l2")
 INDEXES = ("exact", "hnsw")
+MOST_CANDIDATES = 1000
+"""Largest ef_search that is taken; pgvector's own bound."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class VectorSearch:
         check_choice("distance", self.distance, DISTANCES)
         check_whole("m", self.m, 2, 100)
         check_whole("ef_construction", self.ef_construction, 4, 1000)
-        check_whole("ef_search", self.ef_search, 1, 1000)
+        check_whole("ef_search", self.ef_search, 1, MOST_CANDIDATES)
 
     def overridden(self, index: str | None, ef_search: int | None) -> VectorSearch:
         """Return these settings with the arguments of a name; raises BadValue for ef_search of an exact search."""
@@ -47,7 +49,7 @@ class VectorSearch:
         return replace(self, index=index, ef_search=self.ef_search if ef_search is None else ef_search)
 
     def facts(self) -> dict[str, object]:
-        """Return everything but the encoder that decides the rankings on a given server."""
+        """Return all settings that decide the rankings of a given server, except the encoder."""
         hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
         own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
         return own | (hnsw if self.index == "hnsw" else {})

@@ -93,11 +93,11 @@ class Evaluation:
 
     @property
     def k(self) -> int:
-        """Return how many documents each system is asked for."""
+        """Return the number of documents that each system is asked for."""
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
-        """Return the measure of a run, float64[judged queries]; NaN for a query that was not asked."""
+        """Return the values of a run, float64[judged queries]; NaN for a query that was not searched."""
         values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
@@ -256,7 +256,7 @@ def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class AnalysedQueries:
-    """How two systems split the words of the queries into terms, where they differ."""
+    """The words of the queries that two systems split into different terms."""
 
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
     """For each query (word, first term, second term, fields) of words with different terms."""
@@ -379,7 +379,7 @@ def _nearer(
 
 @dataclass(frozen=True)
 class QueryDifference:
-    """A query whose values differ, and its relevant document that moved most."""
+    """A query with different values, and its relevant document that moved most."""
 
     query: str
     text: str
@@ -481,7 +481,7 @@ class EngineWhy:
 
     @property
     def gap(self) -> float:
-        """Return how much the second mean is above the first; negative if it is below."""
+        """Return the second mean minus the first."""
         return self.second_mean - self.first_mean
 
 

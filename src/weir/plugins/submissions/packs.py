@@ -76,7 +76,7 @@ class Pack:
         return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on what a pack cannot prove, and on cells that were left out."""
+        """Return notes on facts that a pack cannot prove, and on cells left out."""
         return (Note(UNPROVED), *map(Note, self.left_out))
 
     __repr__ = result_text
@@ -205,9 +205,8 @@ def _member(name: str, size: int) -> zipfile.ZipInfo:
 
 
 def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
-    """Yield (name in the pack, path) of a cell's files and stages, of an index the record alone; skips stages in
-    other folders.
-    """
+    """Yield (name in the pack, path) of a cell's files and stages, for an index only its record; stages in other
+    folders are skipped."""
     for stage, record in (*cell.stages, *((cell.folder, record) for _, record in cell.scored)):
         if not stage.resolve().is_relative_to(root.resolve()):
             continue
@@ -264,7 +263,7 @@ def verify_pack(
 
 
 def unpacked(path: Path, temporary: Path) -> Path:
-    """Unpack a pack and return its folder; raises FormatError for another or an unsafe file."""
+    """Unpack a pack and return its folder; raises FormatError for a file of another kind or an unsafe one."""
     if not path.is_file():
         raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)
     extract(path, temporary / "pack")

@@ -314,7 +314,7 @@ def _entry(dataset: str) -> Entry | None:
 
 
 def filters(datasets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return filter -> datasets: all, then by task, domain, size and licence of their collections."""
+    """Return {filter: datasets}: all, then by task, domain, size and licence of the collections."""
     chosen = {"all collections": tuple(datasets)}
     for dataset, collection in datasets.items():
         entry = _entry(collection)

@@ -75,7 +75,7 @@ class TrainingPairs:
 
 
 def pairs_of(rows: Sequence[tuple[str, str, int]]) -> TrainingPairs:
-    """Return pairs without negatives from rows (query, positive, its document)."""
+    """Return pairs without negatives from rows of (query, relevant text, its document)."""
     document = np.array([row[2] for row in rows], np.int32)
     none = np.zeros((len(rows), 0), np.int32)
     return TrainingPairs(tuple(r[0] for r in rows), tuple(r[1] for r in rows), document, none)

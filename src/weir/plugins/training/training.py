@@ -289,7 +289,7 @@ def _reused(out: Path, about: dict[str, object]) -> Adaptation:
 
 
 def _unknown(pairs: TrainingPairs, evaluated: Sequence[Dataset], drop: bool) -> tuple[TrainingPairs, int]:
-    """Return the pairs whose query is not evaluated, and the number of others.
+    """Return the pairs without evaluated queries, and the number of pairs left out.
 
     Raises BadValue for others unless `drop`.
     """

@@ -109,7 +109,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Fold:
-    """Queries held out together, with the settings chosen without them."""
+    """Queries held out together, and the settings chosen on all other queries."""
 
     number: int
     queries: int
@@ -254,7 +254,7 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return judged queries fused with settings chosen without their fold, others with the settings chosen on all."""
+    """Return a fused pool: judged queries by their fold's settings, other queries by the settings chosen on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -286,8 +286,7 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables of the fusion on held-out queries and the best single run, which is chosen on the same
-    queries.
+    """Return tables of the fusion on held-out queries and of the best single run, which is chosen on the same queries.
 
     held_out: scores of the cross-validated run.
     single: scores of each run by name.

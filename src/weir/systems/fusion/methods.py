@@ -31,9 +31,8 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return all tables' identifiers, in order of first occurrence, and each table's numbers in them, None if
-    they are the same.
-    """
+    """Return (identifiers of all tables in order of first occurrence, numbers in them for each table, None if
+    equal)."""
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])
@@ -107,7 +106,7 @@ def _sum_over_runs(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """Return the rows after each column is sorted ascending."""
+    """Return the values with each column sorted ascending."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -134,7 +133,7 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return the value of each list, repeated for its rows, float64[n]."""
+        """Return one value per list, repeated for each row of the list, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
@@ -188,7 +187,8 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / sum of these over the list; equal scores share 1. Source: Montague and Aslam 2001."""
+    """Return (score - lowest) / sum of these over the list; equal scores share 1 equally. Source: Montague and Aslam
+    2001."""
     raised = lists.score - lists.spread(lists.extremes()[0])
     flat = lists.spread(1.0 / lists.list_lengths)
     return _ratio(raised, lists.spread(lists.sums(raised)), flat)
@@ -225,7 +225,7 @@ _LARGEST = 1 << 63  # no number of a setting reaches it
 
 @dataclass(frozen=True, eq=False)
 class FusionMethod:
-    """A registered way to fuse rankings, with the range and grid of each setting."""
+    """A registered fusion method, with range and grid of each setting."""
 
     name: str
     function: Callable[..., Float64]
@@ -285,7 +285,7 @@ class Fusion:
         return f"{self.name}({inside})" if inside else self.name
 
     def with_settings(self, settings: Mapping[str, object]) -> Fusion:
-        """Return it with these settings; raises UnknownName or BadValue."""
+        """Return the fusion with these settings; raises UnknownName or BadValue."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
         chosen = dict(self.settings)
@@ -312,7 +312,7 @@ class Fusion:
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue for a setting with another number of values."""
+        """Raise BadValue for a setting whose number of values is not the number of runs."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")

@@ -406,7 +406,7 @@ class Analyzer:
         return words
 
     def normalise(self, words: list[str]) -> list[str]:
-        """Return the term of each word, "" for a dropped one, independent of its neighbours."""
+        """Return the term of each word, "" for a dropped word; a term depends on its word alone."""
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:

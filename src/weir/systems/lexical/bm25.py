@@ -76,7 +76,7 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 
 @dataclass(frozen=True)
 class BM25Preset:
-    """The settings that decide a BM25 score."""
+    """Named settings of BM25 that reproduce another tool's scores."""
 
     reproduces: str
     analyzer: str = "lucene-english"
@@ -142,7 +142,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return fields as one index, in which their scores add up."""
+    """Return several fields as one index, whose scores are the sums over fields."""
     ptr, doc, impact = fields[0][1]
     for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
         ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
@@ -299,17 +299,17 @@ def _field_numbers(
 
 
 def names_of(numbers: FieldNumbers) -> tuple[str, ...]:
-    """Return the names of the fields, in order, without their numbers."""
+    """Return the names of the fields in order, without their weights."""
     return tuple(name for name, _ in numbers)
 
 
 def _existing_fields(weights: FieldNumbers, corpus: Corpus) -> FieldNumbers:
-    """Return the fields without the title if a corpus has no titles, unless it is the only field."""
+    """Return the fields, without the title for a corpus without titles unless it is the only field."""
     return tuple(f for f in weights if f[0] != "title" or corpus.title is not None) or weights
 
 
 def weights_as_given(numbers: FieldNumbers) -> list[str] | dict[str, float]:
-    """Return the weights as a user would give them: a list if all are 1."""
+    """Return the weights in the form in which users write them: a list if all are 1."""
     if all(number == 1 for _, number in numbers):
         return list(names_of(numbers))
     return {name: int(number) if number.is_integer() else number for name, number in numbers}
@@ -492,7 +492,7 @@ class BM25Searcher:
         return best_field_scores(self.parts, terms, share, candidates)
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return what each term of a query adds in each field to its candidates."""
+        """Return the score that each term of a query adds to its candidates, by field."""
         names = names_of(_existing_fields(self.system.weights, self.corpus))
         apart = iter(names if 1 < len(names) == sum(map(len, self.tables)) else ())
         return [
@@ -692,7 +692,7 @@ def _field_weights(df: Int32, lengths: Sequence[NDArray[np.integer]]) -> tuple[F
 
 
 def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
-    """Return b, or a b per field if they differ; raises BadValue unless every field has one."""
+    """Return b as one number, or one for each field if they differ; raises BadValue unless every field has one."""
     if isinstance(b, (int, float)) and not isinstance(b, bool):
         ((_, number),) = _field_numbers(NAME, "b", [("every field", b)], 1)
         return number

@@ -64,7 +64,7 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, which reopening truncates to their sizes at the last commit.
+    """Append-only files of a folder, which are truncated to the sizes of the last commit when reopened.
 
     about: identifies the content; files with other content are removed.
     """
@@ -362,7 +362,8 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """Returns the (term, value) pairs of each block of documents, and temporary files to remove once it is inverted."""
+    """Returns, for each block of documents, its (term, value) pairs and the temporary files to remove after
+    inversion."""
 
     blocks: Blocks
     frequencies: Int32

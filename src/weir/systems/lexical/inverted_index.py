@@ -387,7 +387,7 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
 def term_scores(
     index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
 ) -> list[TermScores]:
-    """Return what each term of a query adds to the score of each of its candidates.
+    """Return the score that each term of a query adds to each of its candidates.
 
     fields: names of the vocabularies, if there are several.
     """
@@ -422,7 +422,7 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return the k best documents by best field + share * sum of the others, scoring every document.
+    """Return the k best documents by the best field's score plus `share` of the other fields', scoring every document.
 
     parts and queries are aligned. Source: Lucene, DisjunctionMaxQuery.
     """

@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """The language of texts; a script shared by languages is named after one."""
+    """The language of texts; several languages of one script are named after one of them."""
 
     name: str
     evidence: str

@@ -57,7 +57,7 @@ Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
 
 @dataclass(frozen=True, eq=False)
 class PassageSpans:
-    """Where each passage is in its document, as byte offsets, 16 bytes each."""
+    """The byte offsets of each passage in its document, 16 bytes per passage."""
 
     owner: Int32
     """int32: document of each passage, ascending."""
@@ -123,7 +123,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A StringColumn of strings made when they are read."""
+    """A StringColumn whose strings are made on access."""
 
     count: int
     strings: Callable[[NDArray[np.integer]], Strings]

@@ -135,7 +135,7 @@ class RM3Searcher:
         return candidate_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return what each term of an expanded query adds to its candidates."""
+        """Return the score that each term of an expanded query adds to its candidates."""
         return term_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def enlarged(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
@@ -189,7 +189,7 @@ class RM3Searcher:
         return query, words[place], weight.astype(np.float32)
 
     def _bags(self, docs: Int32) -> tuple[Int32, Int64, Int64, Float32]:
-        """Return documents' heaviest terms: (words, ptr, place, share).
+        """Return the heaviest terms of documents: (words, ptr, place, share).
 
         words: int32, alphabetical. docs[i] has places in words, with their shares, at ptr[i]:ptr[i + 1].
         """

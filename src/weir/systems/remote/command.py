@@ -57,7 +57,7 @@ class TimedOutError(Exception):
 
 @dataclass(eq=False)
 class Program:
-    """A process with pipes, which ends after too long a silence."""
+    """A process that answers through pipes and is ended after too long a silence."""
 
     process: subprocess.Popen[bytes]
     silence: float
@@ -121,7 +121,7 @@ class Program:
         self._awaited = 0.0
 
     def end(self, patience: float = 0.0) -> None:
-        """End the process with its children; `patience` is the time in seconds for it to end by itself."""
+        """End the process and its children, after waiting `patience` seconds for it to end by itself."""
         if not self._awaited and self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
@@ -141,12 +141,12 @@ class Program:
 
     @property
     def ending(self) -> str:
-        """Its exit code or signal as text."""
+        """Its exit code, or the signal that ended it, in words."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return the end of its standard error, as the end of a message."""
+        """Return the last lines of its standard error, to end a message."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 

@@ -185,7 +185,7 @@ def check_on_failure(name: str, value: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RemoteService:
-    """A server or program that ranks for Weir, with the rules for asking it and for failures."""
+    """A server or program that ranks for Weir, with rules for its requests and failures."""
 
     name: str
     about: Mapping[str, object]
@@ -203,7 +203,7 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A service with the documents that it may return."""
+    """A remote service, with the documents that it may return."""
 
     service: RemoteService
     corpus: Corpus

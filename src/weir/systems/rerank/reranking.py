@@ -131,7 +131,7 @@ class PairModel(Protocol):
 
 @dataclass
 class Steps:
-    """Reports how many pairs are scored, across batches and within the current one."""
+    """Reports progress in scored pairs, over all batches and within the current one."""
 
     progress: Progress | None
     total: int
@@ -151,7 +151,7 @@ class Steps:
 
 @dataclass
 class CacheCounts:
-    """Numbers of pairs that were scored, and of those computed instead of read."""
+    """Number of pairs scored, and number of these that were computed rather than read."""
 
     requested: int = 0
     computed: int = 0
@@ -281,7 +281,7 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """Return the depth to which the first stage is asked, for k results."""
+    """Return the number of documents that the first stage returns for k results."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -309,7 +309,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Documents from the first stage, and unscored ones among them."""
+    """Number of documents from the first stage, and number of unscored ones among them."""
 
     candidates: int = 0
     unscored: int = 0
@@ -378,7 +378,7 @@ def rows_of_run(run: Run, rows: Int64) -> Run:
 
 
 def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[np.bool_]]:
-    """Return (run in the order to re-rank, which queries' orders are random)."""
+    """Return (run in the order to re-rank, mask of queries whose order is random)."""
     first = system.first
     if not has_candidates(system) or not isinstance(first, CandidateSource):
         return run, np.zeros(len(queries), np.bool_)
@@ -400,7 +400,7 @@ def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[n
 
 
 def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
-    """Return new scores of the chosen rows, and lower scores for all other rows."""
+    """Return new scores for the chosen rows, and lower scores for all other rows."""
     score = np.full(len(run.doc), np.inf)
     score[chosen] = new
     filled = np.flatnonzero(np.diff(run.ptr))

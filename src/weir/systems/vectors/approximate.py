@@ -24,7 +24,7 @@ class Approximate(Protocol):
         ...
 
     def decoded(self, start: int, stop: int) -> Float32:
-        """Return vectors start..stop-1 as the index stores them."""
+        """Return vectors start..stop-1 as decoded from the index."""
         ...
 
     def size(self) -> int:
@@ -40,8 +40,8 @@ class Approximate(Protocol):
 class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
-    def usual_effort(self) -> int:
-        """Return the effort of `near`, 0 if a search visits everything."""
+    def efforts(self) -> tuple[int, int]:
+        """Return the usual and the largest effort of a search; 0 if it visits everything."""
         ...
 
     def filters(self) -> bool:
@@ -50,8 +50,11 @@ class FilteringIndex(Protocol):
 
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
-    ) -> tuple[Int64, int]:
-        """Return (up to k document numbers of one query, vectors compared); `permitted` is bool[N], None for all."""
+    ) -> tuple[Int64, float]:
+        """Return (up to k document numbers of one query, best first; vectors compared, NaN if not counted).
+
+        permitted: bool[N]; None for all documents.
+        """
         ...
 
 
@@ -143,7 +146,7 @@ def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Remembered:
-    """A VectorSource of the vectors as an index stores them."""
+    """A VectorSource of the vectors decoded from an index."""
 
     index: Approximate
     count: int

@@ -144,7 +144,8 @@ class ScannedVectors:
     def of(
         rows: VectorSource, rank: Int32, cosine: bool, first_pass: str, progress: Progress | None = None
     ) -> ScannedVectors:
-        """Return the vectors, with a first pass in bytes if possible and not refused."""
+        """Return document vectors prepared for a search, with bytes for a first pass if the processor supports it and
+        it is not refused."""
         eight = kernels.simd.HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
@@ -442,7 +443,8 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
 
 
 def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
-    """Return the best documents, searched with a bar from a sample, and without it for queries with too few results."""
+    """Return the best documents, found with a bar estimated from a sample; queries with too few results are searched
+    without it."""
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
@@ -457,7 +459,8 @@ def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSo
 
 
 def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:
-    """Return a sample, and the rank in it whose score k documents almost surely reach, 0 if sampling does not pay."""
+    """Return (a sample of vectors, the rank in it whose score k documents almost surely reach, 0 if sampling does not
+    pay)."""
     n, expected = len(vectors.rows), k / SAMPLED_ONE_IN
     place = int(expected + BAR_DEVIATIONS * math.sqrt(expected) + 3)
     if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):

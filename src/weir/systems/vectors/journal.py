@@ -103,7 +103,7 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold a store for adding; other processes wait, and a killed one releases it."""
+    """Hold the write lock of a store during the block; other processes wait, and a killed process releases it."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -188,7 +188,7 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Drop damaged batches of a store that is held; return the number of rows left.
+        """Remove damaged batches of a locked store; return the number of rows left.
 
         width: returns the column widths for a size.
         moved_rows: adjusts rows to their new offset; None if inconsistent.

@@ -82,7 +82,7 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return rows without conversion: a view as float32 or float16, bytes for other formats."""
+        """Return stored rows unconverted: a view as float32 or float16, bytes for other formats."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
@@ -273,7 +273,7 @@ class RowStore:
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts and adds the missing ones."""
+        """Return a function that encodes texts and stores the missing ones."""
 
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
@@ -284,7 +284,7 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Add another store's rows that are missing here; raises StoreError if it is damaged."""
+        """Copy the rows of another store that this one lacks; raises StoreError if it is damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return
@@ -476,7 +476,7 @@ def encoded_rows(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> StoredRows:
-    """Return the rows of texts in order; missing ones are encoded and stored first.
+    """Return the rows of texts in order, after encoding and storing missing texts.
 
     progress: called with (texts that have rows, all texts).
 

@@ -85,7 +85,7 @@ def drawn(seed: int, *names: str) -> float:
 
 @dataclass(frozen=True)
 class Turn:
-    """A pair to show to a judge, and its task."""
+    """The next pair to show to a judge, and its task."""
 
     pair: JudgingPair
     task: Task = "judge"
@@ -133,7 +133,7 @@ class Table:
         return held.union(*self.shown.get(query, {}).values())
 
     def is_open(self, pair: JudgingPair, judge: str) -> bool:
-        """Return True if a judge may take a pair: it is new to the judge and lacks judgments."""
+        """Return True if a judge may take a pair: the judge has not seen it and it lacks judgments."""
         of_pair = self.standing.judged.get(pair.pair, {})
         looking = self.shown.get(pair.query, {}).get(pair.document, set())
         others = seats(of_pair) + len(looking - of_pair.keys())
@@ -141,7 +141,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """Return how many pairs have as many judgments as were asked for."""
+        """Return the number of pairs that have all requested judgments."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -159,7 +159,7 @@ class Table:
         )
 
     def met(self, judge: str) -> Counter[str]:
-        """Return {other judge: number of queries that both have begun with}."""
+        """Return {other judge: number of queries that both have begun}."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 
@@ -217,7 +217,7 @@ def next_turn(table: Table, judge: str) -> Turn | None:
 
 
 def _again(table: Table, judge: str, after: int) -> Iterator[Turn]:
-    """Yield the pairs that a judge graded `after` answers ago and is to see again, the oldest first.
+    """Yield the pairs that a judge graded at least `after` answers ago and is to grade again, oldest first.
 
     after: 0 also yields deferred pairs.
     """
@@ -266,9 +266,8 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the first disagreement in which a judge has no part and which nobody else has in front; None
-    without one.
-    """
+    """Return the first disagreement in which a judge took no part and that no other judge is looking at; None if there
+    is none."""
     looked_at = {
         (query, document): name
         for (name, task, query, document, _), since in table.claims.items()

@@ -33,7 +33,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def exported(room: Room, name: str) -> bytes:
-    """Return one of FILES; raises FormatError without judgments, BadValue without explained grades for examples."""
+    """Return one of FILES; raises FormatError without judgments, and BadValue for examples without explained grades."""
     if name == "labels.json":
         return json.dumps(label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
     if name == "examples.toml":

@@ -38,7 +38,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a journal."""
+    """An entry of a journal by one judge, such as a grade, a preference, a note, or an undo."""
 
     judge: str
     """The judge whose label it sets."""
@@ -81,7 +81,7 @@ class Event:
 
     @property
     def answers(self) -> bool:
-        """True for an answer: a grade, a preference, or "cannot tell"."""
+        """True if the event is an answer: a grade, a preference, or "cannot tell"."""
         return self.kind in ("graded", "accepted", "unable", "preferred")
 
 
@@ -150,7 +150,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes in force after the events so far, updated by `apply`."""
+    """The labels and notes in force after the events so far; `apply` updates them."""
 
     last: int = 0
     """Number of the last event."""
@@ -221,7 +221,7 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that gives an item's label; None without one, or if it was taken back."""
+        """Return the event that sets an item's label; None without one, or if it was taken back."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
@@ -242,7 +242,7 @@ class Standing:
 
 
 def seats(of_pair: Mapping[str, Event]) -> int:
-    """Return the number of a pair's judges who have graded it or deferred it."""
+    """Return the number of judges who have graded or deferred a pair."""
     return sum(event.kind != "unable" for event in of_pair.values())
 
 
@@ -353,7 +353,7 @@ class Journal:
             self._standing.apply(_event(row))
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo the last own event of a judge that is not undone, and return that event; None without one.
+        """Undo a judge's last event that is not undone, and return it; None without one.
 
         key: see `append`.
         """
@@ -370,7 +370,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that these items are in front of their judges; raises StoreError if the disk refuses.
+        """Record that items are being shown to their judges; raises StoreError if the disk refuses.
 
         since: seconds since 1970; None is now.
         """
@@ -380,12 +380,12 @@ class Journal:
             self._connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def claims(self) -> dict[Item, float]:
-        """Return {item in front of a judge: time at which it was shown, in seconds since 1970}."""
+        """Return {item being shown to a judge: time at which it was shown, in seconds since 1970}."""
         with self._lock, _storing(self.path):
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return the grade that counts of each document that people graded for a query."""
+        """Return {document: its final grade} of the documents that people graded for a query."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}

@@ -44,7 +44,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class ShownPool:
-    """The facts on a pool that each of its pages shows."""
+    """The facts about a pool that all its pages show."""
 
     name: str
     """Its name in URLs."""
@@ -60,7 +60,7 @@ class ShownPool:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair in front of a judge."""
+    """A pair with its texts, as a judge sees it."""
 
     number: int
     query: str
@@ -83,7 +83,7 @@ class ShownPair:
 
 @dataclass(frozen=True)
 class JudgePage:
-    """The next pair of a judge."""
+    """The page on which a judge grades the next pair."""
 
     pool: ShownPool
     query: str
@@ -118,7 +118,7 @@ class QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in a judge's list."""
+    """A query in a judge's list of queries, with the judge's progress."""
 
     name: str
     query: str
@@ -140,7 +140,7 @@ class QueriesPage:
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A document in a comparison."""
+    """A document with its text, as one side of a comparison."""
 
     document: str
     title: Marked
@@ -149,7 +149,7 @@ class ShownDocument:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """Two documents or rankings side by side."""
+    """The page on which a judge compares two documents or rankings."""
 
     pool: ShownPool
     number: int
@@ -248,7 +248,8 @@ def decide_page(visit: Visit) -> JudgePage:
 
 
 def query_page(visit: Visit) -> QueryPage:
-    """Return a query's pairs that a judge has or may take; raises UnknownName for another query, as `judge_page`."""
+    """Return the pairs of a query that a judge has graded or may grade; raises UnknownName for another query, as
+    `judge_page`."""
     room, judge, name = room_of(visit), _judge_of(visit), visit.names["query"]
     if name not in room.tasks.of_query:
         raise UnknownName("query of this pool", name, room.tasks.of_query)
@@ -397,7 +398,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
-    """Return a field as a number from 1; raises BadValue for another text."""
+    """Return a field as a whole number from 1; raises BadValue for other text."""
     text = given.get(name, str(otherwise)).strip()
     if not (text.isdecimal() and int(text)):
         raise BadValue(f"'{text}' is no number from 1 ({name})")
@@ -409,7 +410,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool in the list of pools."""
+    """A pool in the list of open pools, with its progress."""
 
     name: str
     collection: str
@@ -425,14 +426,14 @@ class RoomRow:
 
 @dataclass(frozen=True)
 class RoomsPage:
-    """All pools that are open."""
+    """The page that lists all open pools."""
 
     rooms: tuple[RoomRow, ...]
 
 
 @dataclass(frozen=True)
 class SupervisorPage:
-    """The state of a pool's judging."""
+    """The owner's page on a pool: progress, agreement and settings."""
 
     pool: ShownPool
     plan: Plan
@@ -456,7 +457,7 @@ class SupervisorPage:
 
 @dataclass(frozen=True)
 class TakenRow:
-    """Labels that were taken back together."""
+    """A group of labels that were taken back together, in the owner's list."""
 
     number: int
     labels: int
@@ -489,7 +490,7 @@ class BackPage:
 
 @dataclass(frozen=True)
 class ChangedPage:
-    """Scores before and after the judgments."""
+    """The page of scores before and after the judgments of a pool."""
 
     pool: ShownPool
     changes: Changes
@@ -498,7 +499,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the open pools, or go on to the only one."""
+    """Return the list of open pools, or redirect to the only one."""
     found = list(rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -636,7 +637,7 @@ def _filtered(room: Room, asked: Mapping[str, str], labels: Sequence[Event]) -> 
 
 
 def _date(text: str, otherwise: float) -> float:
-    """Return a date in seconds since 1970."""
+    """Parse a date; return seconds since 1970, `otherwise` for an empty field."""
     if not text:
         return otherwise
     try:
@@ -647,7 +648,7 @@ def _date(text: str, otherwise: float) -> float:
 
 
 def take_back(visit: Visit) -> BackPage:
-    """Take back the labels of a filter, if it still finds as many as were shown.
+    """Take back the labels of a filter, unless their number has changed since the page showed it.
 
     Raises BadValue if it finds another number, and without a filter; StoreError if the disk refuses.
     """
@@ -700,7 +701,7 @@ def _without_json(name: str) -> str:
 
 
 def new_room(visit: Visit) -> Redirect:
-    """Make a pool from a page: the systems, and all queries of a list or the chosen ones.
+    """Make a pool from a page: its systems, and all or the chosen queries of its list.
 
     Raises as `Rooms.made`, and UnknownName for an unknown list.
     """

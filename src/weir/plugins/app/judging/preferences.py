@@ -34,7 +34,7 @@ class Comparison:
         return judge, self.task, self.query, self.first, self.second
 
     def left(self, seed: int, judge: str) -> str:
-        """Return the one that a judge sees on the left, drawn at random."""
+        """Return the document or system that a judge sees on the left, drawn at random."""
         return self.first if drawn(seed, "side", *self.item(judge)) < 0.5 else self.second
 
 
@@ -79,9 +79,8 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: one in front, else one that lacks judges, at last a deferred one;
-    None without.
-    """
+    """Return a judge's next comparison: one being shown, else one that lacks judges, else a deferred one; None without
+    any."""
     done: dict[tuple[Task, str, str, str], set[str]] = {}
     for item, since in table.claims.items():
         if table.now - since < CLAIM_SECONDS and item[0] != judge:

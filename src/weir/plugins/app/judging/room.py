@@ -83,20 +83,20 @@ class Changes:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """Labels that were taken back together."""
+    """A group of labels that were taken back together."""
 
     events: tuple[Event, ...]
     """The events that took them back, in order."""
 
     @property
     def number(self) -> int:
-        """Number of the first event, its name in pages."""
+        """Number of the group's first event, which names the group on pages."""
         return self.events[0].number
 
 
 @dataclass(eq=False)
 class Room:
-    """A pool that is open for judging."""
+    """An open pool: pairs, journal and plan, shared by all its pages."""
 
     name: str
     """Its name in URLs."""
@@ -149,8 +149,8 @@ class Room:
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries; None before any is judged, for a single system
-        and for a pool that does not name its results.
+        """Return the best system by the judged queries; None without judged queries, for a single system, and for a
+        pool without named results.
 
         fresh: False returns an earlier decision on as many queries, whose grades may have changed since.
         """
@@ -228,7 +228,7 @@ class Room:
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests; None without one, or if it is hidden at random."""
+        """Return the grade that a model suggests for a turn; None without one, or if it is hidden at random."""
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
 
@@ -264,7 +264,7 @@ class Room:
             return stored
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last own event, and return that event; None without one. Its pair is in front again."""
+        """Undo a judge's last event, show its pair again, and return the event; None without one."""
         with self.journal.writing():
             undone = self.journal.undo(judge, key)
             if undone is not None and undone.kind != "noted":

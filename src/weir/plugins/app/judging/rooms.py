@@ -30,7 +30,7 @@ BESIDE = "-judging"
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """Pools open for judging, by name."""
+    """All open pools by name."""
 
     folder: Path
     """Folder of the pools that are made from pages."""
@@ -49,8 +49,7 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Return the pools of a folder of `weir labels pool`, opened: its own sheet, or a folder for each
-        collection.
+        """Return the opened pools of a folder of `weir labels pool`: its own sheet, or one in each subfolder.
 
         Raises as `Room.open`.
         """
@@ -59,7 +58,7 @@ class Rooms:
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Return the pools made from a results folder's pages, opened; raises as `Room.open`."""
+        """Return the opened pools that were made from a results folder's pages; raises as `Room.open`."""
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):

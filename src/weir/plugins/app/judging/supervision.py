@@ -59,13 +59,13 @@ class Suggested:
 
     @property
     def stamps(self) -> bool:
-        """True if the judge agrees with the model significantly more often when the suggestion is shown."""
+        """True if the judge agrees with the model significantly more often when its suggestion is shown."""
         return self.low > 0
 
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's answers in numbers."""
+    """Counts, speed and habits of one judge."""
 
     name: str
     graded: int
@@ -100,7 +100,7 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The state of a pool's judging."""
+    """The progress of a pool, with agreement, speed and drift of its judges."""
 
     pairs: int
     """Pairs of the pool."""
@@ -214,13 +214,14 @@ def _grade(table: Table, judge: str, pair: Pair) -> float | None:
 
 
 def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]) -> float:
-    """Return an upper bound of the probability of so long a run of a grade, if grades were distributed as others'."""
+    """Return an upper bound of the probability of such a long run of one grade, if grades occurred as often as other
+    judges give them."""
     usual = Counter(others)[grade] / len(others) if others else 1.0
     return min(1.0, (answers - run + 1) * usual**run)
 
 
 def drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return how a judge's grades have moved against others' grades of the same pairs, with a 95% interval.
+    """Return the trend of a judge's grades against other judges' grades of the same pairs, with a 95% interval.
 
     Queries that others graded too are halved by the time of the judge's grades. The value is the mean
     difference to others in the later half minus that in the first half. NaN for fewer than `fewest` queries

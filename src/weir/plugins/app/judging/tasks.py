@@ -114,7 +114,7 @@ class Tasks:
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
-        """Return True if the document of a label has another text than when it was shown."""
+        """Return True if a label's document has changed its text since the label was given."""
         pair = self.by_pair.get((label.query, label.document))
         return bool(label.content) and pair is not None and pair.content != label.content
 
@@ -184,7 +184,7 @@ def _read(path: Path) -> str:
 def _with_texts(
     collection: Subject, queries: Mapping[str, str], named: Sequence[tuple[str, str, str, str]]
 ) -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
-    """Return texts of queries and pairs from a collection; a text that it lacks stays."""
+    """Return queries and pairs with their texts from a collection; texts that it lacks are kept as given."""
     corpus, asked = collection.need_corpus(), collection.need_queries()
     at = asked.ids.codes(list(queries))
     texts = {
@@ -211,7 +211,8 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, documents of a query in drawn order, or add those that a pool lacks to its sheet.
+    """Write chosen pairs as a pool, or append them to an existing one without repetition; documents of a query come in
+    drawn order.
 
     origin: further entries of the pool's description, such as `targets` and `collections` of the results.
 

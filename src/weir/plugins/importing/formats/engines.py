@@ -242,7 +242,7 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries by their text, with information need and notes, and judgments."""
+    """Read queries, identified by their text, with information need, notes and judgments."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(id_key(one.get("doc_id")), one.get("rating")) for one in objects(query, "ratings")]
         key = text_key(query.get("query_text"))
@@ -273,7 +273,8 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries by their text, and every judge's judgment; a remark counts unrateable pairs."""
+    """Read queries and the judgments of every judge; queries are identified by their text, and a remark counts
+    unrateable pairs."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
         key, judgments = text_key(pair.get("query_text")), objects(pair, "judgements")
@@ -396,7 +397,7 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking from each retrieval span; a document without an identifier is known by its text."""
+    """Read a ranking from each retrieval span; a document without an identifier is identified by its text."""
     others: Counter[str] = Counter()
     for where, attributes in _spans(contents):
         if not _is_retrieval(attributes):
@@ -464,7 +465,7 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking for each span, by position; documents are known by their text (`reference`)."""
+    """Read a ranking for each span, in order of position; the text (`reference`) identifies a document."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):

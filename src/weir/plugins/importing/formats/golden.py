@@ -58,7 +58,7 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def looks_like_several(name: str) -> bool:
-    """Return True if a cell holds several identifiers: between separators, or alike but for numbers, as in d7 d8.
+    """Return True if a cell holds several identifiers: with separators, or alike except for numbers, as in d7 d8.
 
     Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
     """
@@ -75,7 +75,7 @@ def looks_like_several(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which field of a record holds the query, the document, the grade and so on."""
+    """The fields of a record that hold the query, the document, the grade and so on."""
 
     roles: Mapping[str, str]
     words: Mapping[str, str] = field(default_factory=dict)

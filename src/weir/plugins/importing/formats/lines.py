@@ -51,7 +51,7 @@ _DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 
 
 def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cells]:
-    """Return place and columns of up to `most` lines (0 for all), without blank lines and comments.
+    """Return line number and columns of up to `most` lines (0 for all), without blank lines and comments.
 
     Lines are cut at tabs if the first has one, at commas of a CSV, else at blanks; `blanks` cuts at both.
     """
@@ -101,7 +101,7 @@ def _counts(rows: list[list[str]], column: int) -> bool:
 def _rankings(
     rows: list[Cells], widths: Collection[int], expected: str, doc: int, rank: int = 0, score: int = 0
 ) -> Iterator[Item]:
-    """Yield a ranking for each query, ordered by rank if there is such a column; a row of another width yields a
+    """Yield a ranking for each query, sorted by rank if there is such a column; a row of another width yields a
     Refused.
 
     widths: allowed numbers of columns.
@@ -227,7 +227,7 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Raise BadValue: `as_kind` or `columns` has to say if the third column is a rank, grade or score."""
+    """Raise BadValue that asks for `as_kind` or `columns`: the third column may be a rank, grade or score."""
     yield from ()
     _three(contents)
 
@@ -428,7 +428,7 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read judgments if the file's name says so, else a run if a number is a fraction; else raises BadValue."""
+    """Read judgments if the file's name suggests them, else a run if a number is a fraction; else raise BadValue."""
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
         yield from read_nested_qrels(contents, choices)

@@ -58,8 +58,8 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a data set of ir_datasets once, documents once for all that share them; later it is read without the
-    package.
+    """Import a data set of ir_datasets once; data sets that share documents import them once. Later reads do not need
+    the package.
 
     fetch: False raises DownloadError instead of importing.
     Raises MissingExtra without the package, UnknownName for an unknown data set, BadValue without queries or

@@ -27,7 +27,7 @@ def home() -> Path:
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
-    """Return the folder of a collection, made now if it is missing, by one process at a time.
+    """Return the folder of a collection, imported by a single process if it is missing.
 
     name: part of the folder's name.
     key: JSON of everything that decides the content.
@@ -56,9 +56,8 @@ def not_materialized(name: object) -> DownloadError:
 
 
 def identity(path: Path) -> list[object]:
-    """Return name and hash of a file, or path, size and times of a large one; raises OSError, and FormatError for a
-    device.
-    """
+    """Return (name, hash) of a file, or path, size and times of a large one; raises OSError, and FormatError for a
+    device."""
     check_regular(path)
     stat = path.stat()
     if stat.st_size > _HASHED_BYTES:

@@ -63,7 +63,8 @@ class Description:
 
 
 def read_description(path: Path, beside: Path | None = None) -> Description:
-    """Read a description, of the file `beside` if it names none; raises FormatError and UnknownName."""
+    """Read a TOML description of a collection; `beside` is the file that it describes unless it names one. Raises
+    FormatError and UnknownName."""
     entries = read_toml(path, EXPECTED)
     _check_keys(path, entries, _KEYS)
     listed = entries.get("files", [])
@@ -167,7 +168,8 @@ def birco(pickle: Path, to: Path) -> None:
 
 
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a file, or the files of a TOML file, once; a TOML file of the same name settles open cases.
+    """Import a file, or the files of a TOML description, once; a TOML file of the same name settles what a file leaves
+    open.
 
     fetch: False raises DownloadError instead of importing.
     Raises FormatError or BadValue for an unreadable file or an open case.
