@@ -173,6 +173,7 @@ def test_lines_of_trec_are_read_alike_by_eval_and_import_or_refused(lines, ends,
 
 
 @pytest.mark.parametrize("name", ["j.csv", "j.tsv", "j.jsonl"])
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_a_blank_grade_never_takes_the_one_of_the_next_row(name, tmp_path):
     """One quoted cell, or none: the blank grade of d1 is refused, its line named."""
     path = tmp_path / name
