@@ -307,6 +307,13 @@ def test_two_rankings_have_the_names_that_they_are_given_or_first_and_second():
         assert re.search(r"\bnew\b", named), function
         assert re.search(r"\bsecond\b", plain), function
         assert "system 1" not in plain
+    assert repr(weir.power(JUDGED, RUNS, "RR")) == repr(weir.power(JUDGED, RUNS, measures=["RR"]))
+    assert weir.fuse(RUNS).to_dict() == weir.fuse(list(RUNS.values())).to_dict()
+    for one in (RUNS, {name: weir.Run.of(run) for name, run in RUNS.items()}):
+        with pytest.raises(
+            weir.WeirError, match="query 'old': found rankings of several queries; expected one"
+        ):
+            weir.evaluate(JUDGED, one)
     with pytest.raises(weir.WeirError, match="found 1 rankings by name; diff compares two"):
         weir.diff(JUDGED, {"old": RUNS["old"]})
     with pytest.raises(weir.WeirError, match="power lacks the argument second"):
@@ -327,6 +334,8 @@ def test_systems_of_a_benchmark_have_the_names_that_they_are_given(tmp_path):
     report = weir.report(table, audit=False)._repr_html_()
     assert "mine" in report
     assert "rm3" not in report.partition("Reproduce")[0]
+    drawn = [marks_in(one) for one in (table.compare().plot()._repr_html_(), report)]
+    assert drawn[0] == drawn[1] == {"mine": "1", "plain": "2", "words": "3"}
     unnamed = weir.benchmark("brook-news", list(named.values()), ["nDCG@10"])
     assert "analyzer='" not in repr(weir.compare(unnamed))  # one name in all places
     for wrong, says in (({"a=b": "bm25"}, "holds '='"), ({"a": "bm25", "b": "bm25"}, "a name for each")):
@@ -356,4 +365,23 @@ def test_paper_keeps_a_title_with_its_chart_and_small_tables_readable():
     shown = weir.compare(JUDGED, RUNS, "RR")
     assert ".weir-figure{break-inside:avoid}" in shown.plot()._repr_html_()
     means, pairs = re.findall(r'<table class="([^"]+)">', shown._repr_html_())
-    assert (means, pairs) == ("weir-table", "weir-table weir-wide")
+    assert (means, pairs) == ("weir-table", "weir-table weir-small-print")
+
+
+def marks_in(shown):
+    """{what the first chart of some HTML says of a system: number of its colour}, in the order of its rows."""
+    first = shown.partition('<div class="weir-figure">')[2].partition("</div>")[0]
+    values = re.findall(r"(?:: |; )(\S+) [\d.]+ \[", first.partition("<desc>")[2].partition("</desc>")[0])
+    colours = re.findall(r'<path transform="translate\([\d. ]+\)" d="[^"]+" class="weir-[fh]-s(\d)"', first)
+    return dict(zip(values, colours[: len(values)], strict=True))
+
+
+def test_findings_on_one_collection_are_shown_at_once():
+    assert "<details>" not in weir.audits("brook-news")._repr_html_()
+    assert "<details>" in weir.audits("brook-news", "brook-facts")._repr_html_()
+
+
+def test_aligned_lines_stay_aligned():
+    lines = re.findall("<pre[^>]*>(.*?)</pre>", weir.listings.installation()._repr_html_())
+    assert len({line.index(word) for word in ("0.3", "3.1") for line in lines if word in line[:40]}) <= 2
+    assert any(line.startswith("  python   ") for line in lines)

@@ -51,6 +51,7 @@ from weir.plugins.report.sections import (
     seed_of_tests,
     tie_span,
     ties_could_turn,
+    turning_pairs,
 )
 from weir.plugins.report.study import Study
 from weir.stats.compare import ComparisonMethod
@@ -250,6 +251,29 @@ def test_few_judgments_are_said_first(tmp_path):
         "How high a score is: only 20.0% to 25.0% of the first ten documents are judged on one."
     ]
     assert limits[0].startswith("That good is the best. ")
+
+
+def test_runs_of_ones_own_are_audited_and_a_verdict_that_judgments_could_turn_is_called_open(
+    tmp_path, monkeypatch
+):
+    """Stored runs have titles, under which the audit knows them; few queries detect less than a verdict tells apart."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"q{n}" for n in range(40)]
+    Path("judged.csv").write_text("".join(["query,doc_id,grade\n", *(f"{name},d,1\n" for name in names)]))
+    for run, moved in (("before", 6), ("after", 0)):
+        lines = (f"{n},x,2\n{n},d,1\n" if n in names[:moved] else f"{n},d,1\n{n},x,0\n" for n in names)
+        Path(f"{run}.csv").write_text("query,doc_id,score\n" + "".join(lines))
+    weir.benchmark("judged.csv", ['run("before.csv")', 'run("after.csv")'], ["nDCG@10"], out="out")
+    made = weir.report("out")
+    [audit] = made.audits
+    assert {"holes", "score bounds", "unanswered queries"} <= set(audit.ran)
+    assert {one.system for one in audit.findings if one.check == "score bounds"} >= {"before"}
+    assert not any(one.check == "score bounds" and one.severity == "serious" for one in audit.findings)
+    [claim] = map(str, concluded(made.study, made.audits))
+    assert claim.startswith("after is better than before on judged")
+    assert claim.endswith("as judged: unjudged documents could turn this on judged.")
+    [question] = [one for one in made.questions if one.question == "Could unjudged documents decide it?"]
+    assert (question.severity, question.answer.head) == ("serious", "Yes.")
 
 
 def test_a_sceptic_is_answered(made):
@@ -727,12 +751,11 @@ def test_the_worst_finding_is_quoted_at_its_severity(made):
     holes = [row[0].text for row in audit.tables[0].rows if row[2].text == "holes"]
     shares = [dict(f.numbers)["judged share at 10"] for f in found if f.check == "holes" and f.system]
     assert all(f" {percent(min(shares))} of the first" in text for text in holes)
-    turning = [f for f in found if f.check == "score bounds" and f.severity == "serious" and not f.system]
+    turning = turning_pairs(made.study, made.audits)
     [question] = [q for q in made.questions if q.question == "Could unjudged documents decide it?"]
     assert (question.severity == "serious") == bool(turning)
     if turning:
-        most = max(int(dict(f.numbers)["pairs that may turn"]) for f in turning)
-        assert f"could turn {most} pair" in str(question.answer)
+        assert f"could turn {max(count for count, _ in turning.values())} pair" in str(question.answer)
 
 
 def many_systems(folder, count=16) -> Path:

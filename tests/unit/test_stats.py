@@ -33,11 +33,16 @@ def test_percentiles_of_the_same_resampled_means_are_scipys():
     theirs = bootstrap((skewed,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=fresh(5))
     low, high = np.quantile(theirs.bootstrap_distribution, [0.025, 0.975])
     assert (low, high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
-    ours = resampled_means(skewed, fresh(5), RESAMPLES)
+    ours = resampled_means(np.sort(skewed), fresh(5), RESAMPLES)
     assert interval(skewed, fresh(5)) == tuple(np.quantile(ours, [0.025, 0.975]).tolist())
     # Another stream of the same distribution: Monte Carlo error only.
     assert interval(skewed, fresh(5)) == pytest.approx(theirs.confidence_interval, abs=5e-3)
     assert kstest(ours, theirs.bootstrap_distribution).pvalue > 1e-3
+
+
+def test_an_interval_depends_on_the_values_and_not_on_their_order():
+    for values in (skewed, np.round(skewed), skewed[:20]):
+        assert {interval(fresh(n).permutation(values)) for n in range(4)} == {interval(values)}
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])

@@ -344,7 +344,7 @@ def power(
     """Return the smallest difference that the queries can show, and how many queries smaller ones need.
 
     qrels: judgments as `evaluate` takes them.
-    first, second: rankings as `evaluate` takes them, or Scores; or {name: ranking} of both.
+    first, second: rankings as `evaluate` takes them, or Scores; or {name: ranking} of both, which measures may follow.
     measures: by default nDCG@10 and R@100; of Scores those with a direction.
     effects: differences to plan for.
     alpha: level of the two-sided test.
@@ -358,6 +358,8 @@ def power(
     of range and for another test.
     """
     name = _judgments_name(qrels)
+    if isinstance(first, Mapping) and not measures and _are_measures(second):
+        second, measures = None, cast("Measures", second)
     qrels, collection = judged_by(qrels, collection)
     first, second = two_rankings(*two_given("power", first, second), collection)
     asked = measures_of(measures or judged_by_default(DEFAULT_MEASURES))

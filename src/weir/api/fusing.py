@@ -41,24 +41,26 @@ from weir.systems.fusion.methods import parse_fusion
 
 
 @checked
-def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = None) -> Run:
+def fuse(
+    runs: Iterable[object] | Mapping[str, object], method: Fusion | str = "rrf", k: int | None = None
+) -> Run:
     """Return rankings fused into one, such as fuse([a, b], "rrf(k=10)"), of every document that one of them
     returns.
 
-    runs: two or more rankings, each as `evaluate` takes it.
+    runs: two or more rankings, each as `evaluate` takes it, or {name: ranking}.
     method: see docs/fusion.md.
     k: documents kept for each query.
 
     Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an
     unknown method or setting.
     """
-    return fusion.fuse([run_from(run) for run in all_rankings(tuple(runs))], method, k)
+    return fusion.fuse([run_from(run) for run in all_rankings(_listed(runs))], method, k)
 
 
 @checked
 def fit_fusion(
     qrels: object,
-    runs: Iterable[object],
+    runs: Iterable[object] | Mapping[str, object],
     method: Fusion | str,
     measure: Measure | str = "nDCG@10",
     folds: int = 5,
@@ -76,10 +78,14 @@ def fit_fusion(
     """
     judgments, collection = judged_by(qrels)
     rules = ScoringRules.of(collection)
-    ranked = [rules.ranked(run_from(run)) for run in all_rankings(tuple(runs), collection)]
+    ranked = [rules.ranked(run_from(run)) for run in all_rankings(_listed(runs), collection)]
     judged = rules.counted(qrels_from(judgments))
     fitted = fit(method, ranked, judged, measure, folds)
     return replace(fitted, remarks=tuple(rules.dangling_notes(judged)))
+
+
+def _listed(runs: Iterable[object] | Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(runs.values() if isinstance(runs, Mapping) else runs)
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of fusing run files."""
+    """The outcome of `fuse_files`: the choice of settings as tables, with notes and a warning."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""

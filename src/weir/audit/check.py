@@ -174,7 +174,10 @@ def _audit(
 
 # Tables.
 
-_FOLDED = 5  # cautions and notes in HTML from which on they are folded
+_FOLDED, _FOLDED_ALONE = (
+    5,
+    15,
+)  # cautions and notes in HTML beyond which they are folded; those of one subject
 SYSTEMS_SHOWN = 5
 """Largest number of systems listed in one finding."""
 
@@ -204,7 +207,7 @@ def _folded_page(audits: Sequence[Audit]) -> tuple[Table, ...]:
     for table, audit in zip(_page(audits), audits, strict=True):
         severe = sum(f.severity in ("wrong", "serious") for f in audit.findings)
         rest = len(table.rows) - severe
-        if rest <= _FOLDED:
+        if rest <= (_FOLDED_ALONE if len(audits) == 1 else _FOLDED):
             tables.append(table)
             continue
         if severe:

@@ -192,8 +192,13 @@ class SystemNumbers:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        own = [one for one in self.names if one == "bm25" or (one.startswith("bm25(") and ">>" not in one)]
-        grey = min(own, key=lambda one: (one != "bm25", one), default=None)
+        shown = {one: self.label(one) for one in self.names}  # alike in a chart that knows labels alone
+        own = [
+            one
+            for one, label in shown.items()
+            if label == "bm25" or (label.startswith("bm25(") and ">>" not in label)
+        ]
+        grey = min(own, key=lambda one: (shown[one] != "bm25", one), default=None)
         others = [one for one in self.names if one != grey]
         if len(others) > len(LIGHT):
             others = sorted(others, key=lambda one: (self.label(one).count("="), self.label(one)))[

@@ -39,6 +39,13 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
     where: the query, as messages name it.
     """
+    first = next(iter(ranking.values()), None) if isinstance(ranking, Mapping) else None
+    one = next(iter(first), None) if isinstance(first, (Mapping, list)) else None
+    if hasattr(ranking, "columns") or isinstance(one, (str, tuple)):
+        raise BadRanking(
+            f"{where}: found rankings of several queries; expected one ranking; weir.compare, weir.diff, weir.power "
+            "and weir.why take {name: rankings} after the judgments"
+        )
     if isinstance(ranking, Mapping):
         return ranking
     listed = _listed(ranking)

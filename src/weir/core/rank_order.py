@@ -146,8 +146,8 @@ def _looks_exchanged(
 
 
 def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, int, int]:
-    """Return three numbers of rankings: scores change with rank, somewhere contradict ranks, and everywhere contradict
-    them."""
+    """Return (rankings whose scores change with rank, those of them with some contradiction of ranks, those with
+    nothing else)."""
     if ((rank[1:] < rank[:-1]) & (query[1:] == query[:-1])).any():
         order = np.lexsort((rank, query))
         query, rank, score = query[order], rank[order], score[order]

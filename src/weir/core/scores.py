@@ -507,7 +507,7 @@ class JudgedScores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SystemScores:
-    """The scores of a system by collection."""
+    """The scores of one system on each of its collections."""
 
     system: str
     datasets: Mapping[str, JudgedScores]

@@ -37,9 +37,9 @@ table.weir-table.weir-table .weir-best{font-weight:700}
 @media print{
 table.weir-table.weir-table{font-size:85%}
 table.weir-table.weir-table :is(th,td){padding:2px 8px 2px 0}
-table.weir-wide.weir-wide.weir-wide{font-size:62%}
-table.weir-wide.weir-wide.weir-wide :is(th,td){padding-right:6px}
-table.weir-wide.weir-wide .weir-number{white-space:normal}
+table.weir-small-print.weir-small-print.weir-small-print{font-size:62%}
+table.weir-small-print.weir-small-print.weir-small-print :is(th,td){padding-right:6px}
+table.weir-small-print.weir-small-print .weir-number{white-space:normal}
 .weir-table caption{white-space:normal}
 }
 </style>""".replace("BETTER", ANY_PAGE["better"]).replace("WORSE", ANY_PAGE["worse"])
@@ -234,7 +234,12 @@ class Table:
             lines = "\n".join(map(html_escaped, self.commands))
             above = [*title, *above, f'<pre class="weir-frame">{lines}</pre>']
         if not self.header:
-            lines = "\n".join([*title, *above, _notes_html(_in_bold(note) for note in self.notes if note)])
+            below = (
+                _aligned_html(self.notes, self.hang)
+                if self.hang
+                else _notes_html(map(_in_bold, filter(None, self.notes)))
+            )
+            lines = "\n".join([*title, *above, below])
             return folded_html(self.folded, lines) if self.folded else lines
         wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
             self.header
@@ -251,7 +256,7 @@ class Table:
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title and not self.commands else ""
-        kind = "weir-table weir-wide" if self._characters() > _ON_PAPER else "weir-table"
+        kind = "weir-table weir-small-print" if self._characters() > _ON_PAPER else "weir-table"
         table = f'<table class="{kind}">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
         whole = "\n".join([*above, *body, _notes_html(map(_in_bold, self.notes))])
@@ -355,6 +360,12 @@ def tables_as_text(
 
 def _notes_html(notes: Iterable[str]) -> str:
     return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
+
+
+def _aligned_html(lines: Iterable[str], hang: int) -> str:
+    """Return lines whose parts are aligned by blanks, wrapped below their last part."""
+    look = f"white-space:pre-wrap;margin:0;padding-left:{hang}ch;text-indent:-{hang}ch"
+    return "\n".join(f'<pre style="{look}">{html_escaped(line)}</pre>' for line in lines)
 
 
 def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:

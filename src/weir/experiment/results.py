@@ -995,7 +995,7 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
     """Return a sentence on the number of candidates that a re-ranker left unscored, which `bound` qualifies."""
-    return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, behind its depth"
+    return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
 
 def _summed(records: list[Record]) -> dict[str, Any]:

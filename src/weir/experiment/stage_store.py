@@ -616,7 +616,8 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {`folder_name`: largest depth at which a grid asks an unversioned system}, including parts of others."""
+    """Return {`folder_name`: largest depth at which a grid searches an unversioned system}, also where it is a part of
+    other systems."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:

@@ -52,7 +52,7 @@ _REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more 
 
 @dataclass(frozen=True)
 class Records:
-    """The objects of some complete lines."""
+    """The JSON objects in a block of complete lines, with their line numbers."""
 
     rows: list[dict[str, Any]]
     first: int

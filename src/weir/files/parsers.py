@@ -642,7 +642,7 @@ class RankingBlock:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a source is parsed."""
+    """Settings for parsing a source of rows."""
 
     engine: Parser
     whole: bool = False
@@ -720,7 +720,7 @@ def text_blocks(
 
 @dataclass(frozen=True, eq=False)
 class TableChunk:
-    """Some consecutive rows of a table."""
+    """Consecutive rows of a table, as columns."""
 
     queries: Strings
     """Query identifier of each segment, a range of rows of one query."""

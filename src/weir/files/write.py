@@ -142,7 +142,7 @@ def convert(
     kind: the source's content, by default its columns say.
     lists: of a run, lists of documents in rank order without scores, as BIRCO reads them; .json or .pickle.
     progress: called with (description, amount done, total amount).
-    collapse: of passages their documents: the separator in d1#3, or a file of passages and documents.
+    collapse: rank documents instead of their passages: the separator in d1#3, or a file of passages and documents.
 
     Raises UnknownName for a name without a format, BadValue for identical files and lists of judgments, and
     the errors of reading and writing.

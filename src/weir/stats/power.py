@@ -54,7 +54,7 @@ KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
 
 @dataclass(frozen=True)
 class Family:
-    """The tests that a correction takes together."""
+    """The tests that are corrected together."""
 
     tests: int = 1
     alike: int = 1

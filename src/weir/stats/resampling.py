@@ -327,6 +327,8 @@ def mean_bounds(
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
+    # Sorted, so that bounds depend on values alone, not on the names of queries, by which they are ordered.
+    parts = [np.sort(part, axis=1) for part in parts]
     rows, counts = len(parts[0]), [part.shape[1] for part in parts]
     bounds = np.full((rows, 2), np.nan)
     if sum(counts) < fewest(level) or min(counts) < 2:

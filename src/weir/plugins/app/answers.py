@@ -22,7 +22,7 @@ EXCERPT_CHARACTERS = 280
 
 @dataclass(frozen=True)
 class Judgment:
-    """A grade, and its origin."""
+    """The grade of a document for a query, with its origin."""
 
     grade: float
     origin: str
@@ -38,7 +38,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a ranking."""
+    """A document in a system's ranking, as the page of a query shows it."""
 
     rank: int
     document: str
@@ -55,7 +55,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """The first documents of a system's ranking."""
+    """The first documents of one system's ranking, as a column of the page of a query."""
 
     system: System
     value: float

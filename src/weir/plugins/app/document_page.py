@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """A document for a query."""
+    """The page of a document for a query: text, judgment, and rank and score in each system."""
 
     collection: str
     query: str | None

@@ -43,7 +43,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in a list."""
+    """A query in the list of a collection's queries, with the values of the compared systems."""
 
     query: str
     text: str
@@ -369,7 +369,7 @@ class Listed:
 
 
 def _kinds(compared: Compared, looked: Looked | None) -> dict[str, NDArray[np.bool_]]:
-    """Return {filter: bool[queries], True for queries that pass}."""
+    """Return {filter: mask of the queries that pass, bool[queries]}."""
     kinds = {"": np.ones(len(compared.queries), np.bool_)}
     outcome = np.array(compared.outcome)
     kinds |= {word: outcome == word for word in compared.words}

@@ -47,7 +47,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Query:
-    """The rankings of systems for a query."""
+    """The page of a query: the rankings of up to four systems side by side."""
 
     collection: str
     query: str

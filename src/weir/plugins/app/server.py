@@ -70,7 +70,7 @@ class Visit:
     """True for the owner of the server, who sees more than a judge may."""
 
     def one(self, name: str, otherwise: str = "") -> str:
-        """Return the last parameter of this name."""
+        """Return the last value of a URL parameter, `otherwise` without one."""
         return dict(self.asked).get(name, otherwise)
 
     def every(self, name: str) -> list[str]:
@@ -100,7 +100,7 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Download:
-    """A view's answer: a file."""
+    """A page function's answer that sends a file."""
 
     name: str
     content: bytes
@@ -289,7 +289,7 @@ def _twin(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why a URL gives nothing."""
+    """A page function's answer with the reason why there is no page."""
 
     error: str
 

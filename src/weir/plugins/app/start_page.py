@@ -21,7 +21,7 @@ NEWEST = 5
 
 @dataclass(frozen=True)
 class Mean:
-    """A system's mean on a collection."""
+    """A system's mean on a collection, with its marks."""
 
     mean: float
     low: float
@@ -38,7 +38,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class CollectionMeans:
-    """The means on a collection."""
+    """The means of all systems on one collection: a row of the first page."""
 
     name: str
     queries: int

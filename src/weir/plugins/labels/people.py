@@ -133,7 +133,7 @@ def _ceiling(first: str, second: str, measure: Measure, values: Float64, pairs: 
 
 @dataclass(frozen=True)
 class People:
-    """How sure the people are who judged."""
+    """The agreement and consistency of the people who judged, their human ceiling, and their preferences."""
 
     labels: int
     """Grades of all judges, without those of pairs seen again."""

@@ -224,12 +224,15 @@ def report(
 
 
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
+    names = {cell.called: study.short_name(cell.label) for cell in study.cells}
     try:
         subjects = [
             replace(
                 one,
-                runs={study.short_name(name): run for name, run in one.runs.items() if name in study.systems},
-                unscored={study.short_name(name): counts for name, counts in one.unscored.items()},
+                runs={names[called]: run for called, run in one.runs.items() if called in names},
+                unscored={
+                    names[called]: counts for called, counts in one.unscored.items() if called in names
+                },
             )
             for one in subjects_of([study.folder])
             if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)

@@ -212,7 +212,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         none = f"{other} on {and_([c.dataset for c, _ in by[other]], 3)}" if by[other] else f"{other} on none"
         tail = f", {none}" if len(pairs) > 1 else ""
         every = [c.dataset for found_by in by.values() for c, _ in found_by]
-        tail += _open_pair_clause(study.short_name(system), baseline, every, audits)
+        tail += _open_pair_clause(study, (system, study.baseline), every, audits)
         tail += _ties_clause(
             [
                 c.dataset
@@ -237,7 +237,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
                 Statement(
                     f"{study.short_name(first)} is better than {study.short_name(second)}",
                     f"on {c.dataset}, by {short_change(abs(pair.difference))}"
-                    f"{_open_pair_clause(study.short_name(first), study.short_name(second), [c.dataset], audits)}"
+                    f"{_open_pair_clause(study, (first, second), [c.dataset], audits)}"
                     f"{_ties_clause([c.dataset] * ties_could_turn(study, c, first, second))}.",
                 ),
             )
@@ -267,7 +267,7 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
         where = f"the mean of {whole.dataset} ({_singly(study.singly_best(whole.measure, best.system))})"
     yield Statement(
         f"{study.short_name(best.system)} is better than every other system",
-        f"on {where}{_open_order_clause(study.short_name(best.system), audits)}{turned}.",
+        f"on {where}{_open_order_clause(study, study.short_name(best.system), audits)}{turned}.",
     )
 
 
@@ -340,10 +340,10 @@ def _tied(study: Study, measure: str) -> list[Statement]:
     return [Statement(f"The order of {loose} and {firm} on {dataset}{more}", text)]
 
 
-def _open_order_clause(label: str, audits: Sequence[Audit]) -> str:
+def _open_order_clause(study: Study, label: str, audits: Sequence[Audit]) -> str:
     pairs = [
         (dataset, worse)
-        for dataset, (_, turned) in turning_pairs(audits).items()
+        for dataset, (_, turned) in turning_pairs(study, audits).items()
         for better, worse in turned
         if better == label
     ]
@@ -353,10 +353,12 @@ def _open_order_clause(label: str, audits: Sequence[Audit]) -> str:
     return f", as judged: unjudged documents could put {and_(others, 3)} above it on {and_(places, 3)}"
 
 
-def _open_pair_clause(label: str, baseline: str, datasets: Sequence[str], audits: Sequence[Audit]) -> str:
+def _open_pair_clause(
+    study: Study, systems: tuple[str, str], datasets: Sequence[str], audits: Sequence[Audit]
+) -> str:
     """Return the clause that unjudged documents could turn the order of two systems; "" if the audit found none."""
-    turning = {name: found for name, found in turning_pairs(audits).items() if name in datasets}
-    both = {label, baseline}
+    turning = {name: found for name, found in turning_pairs(study, audits).items() if name in datasets}
+    both = set(map(study.short_name, systems))
     sure = [name for name, (_, pairs) in turning.items() if any(set(pair) == both for pair in pairs)]
     if sure:
         return f", as judged: unjudged documents could turn this on {and_(sure, 3)}"
@@ -821,7 +823,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
     found = [d for d in study.datasets if any((d, label) in numbers for label in study.numbers.labels)]
     if not found:
         return None
-    turning = turning_pairs(audits)
+    turning = turning_pairs(study, audits)
     names, shown = _bounds_drawn(study, found, turning)
     panels = tuple(
         Panel(
@@ -904,16 +906,30 @@ def _bounds_notes(
         yield f"Without bounds, as their documents or judgments are not here: {and_(lacking)}."
 
 
-def turning_pairs(audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs whose difference the queries can detect and unjudged documents
-    could reverse."""
+def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
+    """Return {dataset: (number, examples)} of the pairs that unjudged documents could turn.
+
+    They are those that differ by as much as the queries detect, and those that a verdict tells apart all the same.
+    """
+    told = {
+        (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
+        for c in study.on(study.measures[0])
+        for p in c.pairs
+        if p.verdict in SEPARABLE
+    }
     pairs: dict[str, tuple[int, list[tuple[str, str]]]] = {}
-    for one in audits:
-        for finding in one.findings:
-            if finding.check == "score bounds" and finding.severity == "serious" and not finding.system:
-                both = (example.partition(" over ") for example in finding.examples)
-                count = int(dict(finding.numbers)["pairs that may turn"])
-                pairs[one.subject] = count, [(better, worse) for better, _, worse in both]
+    for finding in (finding for one in audits for finding in one.findings):
+        if finding.check == "score bounds" and finding.severity in ("serious", "note") and not finding.system:
+            examples = [
+                (better, worse) for better, _, worse in (one.partition(" over ") for one in finding.examples)
+            ]
+            count = int(dict(finding.numbers)["pairs that may turn"])
+            if finding.severity == "note":
+                examples = [pair for pair in examples if (finding.subject, frozenset(pair)) in told]
+                count = len(examples)
+            before, shown = pairs.get(finding.subject, (0, []))
+            if count:
+                pairs[finding.subject] = before + count, [*shown, *examples]
     return pairs
 
 
@@ -1214,7 +1230,7 @@ def _construction(study: Study) -> Question | None:
 
 def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None:
     question = "Could unjudged documents decide it?"
-    if turning := turning_pairs(audits):
+    if turning := turning_pairs(study, audits):
         dataset = max(turning, key=lambda name: turning[name][0])
         count, [(better, worse), *_] = turning[dataset]
         text = (

@@ -76,7 +76,7 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 
 @dataclass(frozen=True)
 class BM25Preset:
-    """The settings that decide a BM25 score."""
+    """Named settings of BM25 that reproduce another tool's scores."""
 
     reproduces: str
     analyzer: str = "lucene-english"

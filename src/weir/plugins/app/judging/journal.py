@@ -38,7 +38,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a journal."""
+    """An entry of a journal by one judge, such as a grade, a preference, a note, or an undo."""
 
     judge: str
     """The judge whose label it sets."""

@@ -60,7 +60,7 @@ class ShownPool:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair in front of a judge."""
+    """A pair with its texts, as a judge sees it."""
 
     number: int
     query: str
@@ -83,7 +83,7 @@ class ShownPair:
 
 @dataclass(frozen=True)
 class JudgePage:
-    """The next pair of a judge."""
+    """The page on which a judge grades the next pair."""
 
     pool: ShownPool
     query: str
@@ -118,7 +118,7 @@ class QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in a judge's list."""
+    """A query in a judge's list of queries, with the judge's progress."""
 
     name: str
     query: str
@@ -140,7 +140,7 @@ class QueriesPage:
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A document in a comparison."""
+    """A document with its text, as one side of a comparison."""
 
     document: str
     title: Marked
@@ -149,7 +149,7 @@ class ShownDocument:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """Two documents or rankings side by side."""
+    """The page on which a judge compares two documents or rankings."""
 
     pool: ShownPool
     number: int
@@ -410,7 +410,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool in the list of pools."""
+    """A pool in the list of open pools, with its progress."""
 
     name: str
     collection: str
@@ -426,14 +426,14 @@ class RoomRow:
 
 @dataclass(frozen=True)
 class RoomsPage:
-    """All pools that are open."""
+    """The page that lists all open pools."""
 
     rooms: tuple[RoomRow, ...]
 
 
 @dataclass(frozen=True)
 class SupervisorPage:
-    """The state of a pool's judging."""
+    """The owner's page on a pool: progress, agreement and settings."""
 
     pool: ShownPool
     plan: Plan
@@ -457,7 +457,7 @@ class SupervisorPage:
 
 @dataclass(frozen=True)
 class TakenRow:
-    """Labels that were taken back together."""
+    """A group of labels that were taken back together, in the owner's list."""
 
     number: int
     labels: int
@@ -490,7 +490,7 @@ class BackPage:
 
 @dataclass(frozen=True)
 class ChangedPage:
-    """Scores before and after the judgments."""
+    """The page of scores before and after the judgments of a pool."""
 
     pool: ShownPool
     changes: Changes
@@ -637,7 +637,7 @@ def _filtered(room: Room, asked: Mapping[str, str], labels: Sequence[Event]) -> 
 
 
 def _date(text: str, otherwise: float) -> float:
-    """Return a date in seconds since 1970."""
+    """Parse a date; return seconds since 1970, `otherwise` for an empty field."""
     if not text:
         return otherwise
     try:

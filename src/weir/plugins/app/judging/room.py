@@ -83,7 +83,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """Labels that were taken back together."""
+    """A group of labels that were taken back together."""
 
     events: tuple[Event, ...]
     """The events that took them back, in order."""
@@ -96,7 +96,7 @@ class TakenBack:
 
 @dataclass(eq=False)
 class Room:
-    """A pool that is open for judging."""
+    """An open pool: pairs, journal and plan, shared by all its pages."""
 
     name: str
     """Its name in URLs."""

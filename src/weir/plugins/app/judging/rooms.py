@@ -30,7 +30,7 @@ BESIDE = "-judging"
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """Pools open for judging, by name."""
+    """All open pools by name."""
 
     folder: Path
     """Folder of the pools that are made from pages."""

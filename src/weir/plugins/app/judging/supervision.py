@@ -65,7 +65,7 @@ class Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's answers in numbers."""
+    """Counts, speed and habits of one judge."""
 
     name: str
     graded: int
@@ -100,7 +100,7 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The state of a pool's judging."""
+    """The progress of a pool, with agreement, speed and drift of its judges."""
 
     pairs: int
     """Pairs of the pool."""
