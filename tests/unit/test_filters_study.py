@@ -129,7 +129,7 @@ def test_indexes_apply_filters_while_they_search(drawn):
     assert found[*narrow, 16, 1].recall < found[*narrow, N, 1].recall == 1
     assert found[*narrow, 16, 1].compared < found[*narrow, N, 1].compared
     assert "applied before it, exact search loses nothing" in str(graph)
-    assert "takes no filter while it searches" in str(
+    assert "is asked without filters" in str(
         weir.filters(dataset, DENSE(encoder, index="PQ4x4"), rules=rules)
     )
     with pytest.raises(BadValue, match="apply to graphs and lists only"):
