@@ -48,7 +48,7 @@ class FilterRules:
     """Shares of the documents that the made filters permit; a query's own filters are grouped by them."""
     overfetch: tuple[int, ...] = (1, 4, 16, 64)
     """Times k documents that are asked for where the filter is applied after the search."""
-    efforts: tuple[int, ...] = ()
+    effort: tuple[int, ...] = ()
     """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, and up to 64 times it."""
     target: float = 0.95
     """The recall that is to be reached again."""
@@ -61,7 +61,7 @@ class FilterRules:
         check_whole("k", self.k)
         check_whole("seed", self.seed, 0)
         object.__setattr__(self, "measure", str(parse_measure(self.measure)))
-        for name, least in (("selectivity", 1), ("overfetch", 1), ("efforts", 0)):
+        for name, least in (("selectivity", 1), ("overfetch", 1), ("effort", 0)):
             values = tuple(getattr(self, name))
             object.__setattr__(self, name, values)
             most = 1 if name == "selectivity" else math.inf
