@@ -67,9 +67,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         in_order, by_name, further, needed = parameters()
         if not kwargs.keys() <= by_name.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - by_name.keys(), by_name))
-        if (further is None and len(args) > len(in_order)) or (
-            kwargs and _given_twice(args, kwargs, by_name)
-        ):
+        beyond = further is None and len(args) > len(in_order)
+        if beyond or (kwargs and _given_twice(args, kwargs, [one.name for one in in_order])):
             raise CallError(_misplaced(function, args, kwargs, [one.name for one in in_order], by_name))
         if len(args) < len(needed) and (
             lacking := [n for n in needed if n not in kwargs and by_name[n] not in in_order[: len(args)]]
