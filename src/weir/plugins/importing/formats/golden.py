@@ -317,9 +317,11 @@ def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
         for name, value in row.fields.items()
         if isinstance(value, list) and any(isinstance(one, dict) and of_role(one, "score") for one in value)
     }
-    open_names, role = ", ".join(list(others)[:8]) or "none besides", "retrieved" if ranked else "relevant"
+    if not others:
+        return "queries alone"
+    open_names, role = ", ".join(list(others)[:8]), "retrieved" if ranked else "relevant"
     name = next(iter(sorted(ranked)), "NAME")
-    return f"queries alone: no known field names documents ({open_names}); `columns='{role}={name}'` says which does"
+    return f"queries alone; if one of {open_names} names documents, say so: `columns='{role}={name}'`"
 
 
 def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
