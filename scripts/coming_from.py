@@ -55,7 +55,7 @@ _LABEL = re.compile(r"^\*\*([\w-]+)\*\*", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Snippet:
-    """A block of the page: its task, its tool, its code, and where the output belongs that is shown behind it."""
+    """A block of the page: its task, its tool, its code, and the place of the output shown after it."""
 
     task: int
     tool: str

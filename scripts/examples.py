@@ -4,8 +4,8 @@
     python scripts/examples.py --write [PAGE ...]    # writes into the pages what was printed
 
 The blocks of a page run from top to bottom in one folder of their own. `python` blocks share their names; a `text`
-block right behind one is what it prints and, as in a notebook, the repr of its last expression. `console` blocks run
-what stands behind `$ `; progress is not part of their output. In output, `...` stands for anything.
+block right after one is what it prints and, as in a notebook, the repr of its last expression. `console` blocks run
+the lines after `$ `; progress is not part of their output. In output, `...` stands for anything.
 A comment before a block says more:
 
     <!-- examples: needs scifact nfcorpus -->   runs where ../shared/data has these collections, else is skipped
@@ -153,7 +153,7 @@ def _run_part(
 
 
 def _output_block(text: str, parts: list[Part], number: int) -> Part | None:
-    """The text block right behind a block, which holds its output."""
+    """The text block right after a block, which holds its output."""
     if number + 1 == len(parts) or parts[number + 1].kind != "text":
         return None
     between = text[parts[number].end : parts[number + 1].start]

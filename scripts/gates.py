@@ -143,7 +143,7 @@ def exception_breaches(path: Path, text: str) -> Iterator[str]:
     """Exceptions to a rule without their reason beside them."""
     for number, line in enumerate(text.split("\n"), 1):
         if BARE_EXCEPTION.search(line):
-            yield f"{path}:{number}: an exception to a rule carries its reason behind it"
+            yield f"{path}:{number}: an exception to a rule carries its reason after it"
 
 
 def module_name(path: Path) -> str:

@@ -120,8 +120,8 @@ def systems_page() -> str:
     lines += [
         "## Re-rankers",
         "",
-        "Behind a system, as in `bm25 >> score(rm3, depth=50)`: the first `depth` documents of each ranking are scored",
-        "anew, the others keep their order behind them.",
+        "After a system, as in `bm25 >> score(rm3, depth=50)`: the first `depth` documents of each ranking are scored",
+        "anew, the others keep their order after them.",
         "",
     ]
     for name in RERANKERS:

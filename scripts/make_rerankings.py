@@ -117,7 +117,7 @@ TABLES: dict[str, Sequence[Column]] = {
     ),
     "places": (
         ("from the first 10", lambda r: _reach(r, "early")),
-        ("from behind", lambda r: _reach(r, "late")),
+        ("from further down", lambda r: _reach(r, "late")),
         ("95% interval of the difference", lambda r: f"[{r['bias']['low']:+.2f}, {r['bias']['high']:+.2f}]"),
     ),
 }

@@ -146,7 +146,7 @@ def test_what_is_no_late_interaction_is_refused(colbert, tmp_path):
     state = load(folder / "model.safetensors")
     wrong = state | {"linear.weight": torch.ones(D, 40)}
     save(wrong, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(StoreError, match=r"a layer of shape \(16, 40\) stands behind states of 48 numbers"):
+    with pytest.raises(StoreError, match=r"a layer of shape \(16, 40\) stands after states of 48 numbers"):
         LateEncoder(str(folder), engine="torch").load("cpu")
     state.pop("linear.weight")
     save(state, folder / "model.safetensors", metadata={"format": "pt"})

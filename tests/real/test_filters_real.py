@@ -12,6 +12,7 @@ from tests.real.search_engine import engine_running
 from tests.unit.postgres_place import postgres_running
 
 import weir
+from weir.errors import BadValue
 from weir.systems import SYSTEMS
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -54,9 +55,19 @@ def test_a_filter_after_the_search_leaves_what_it_permits_and_one_during_it_more
     whole = weir.load(shared / "data" / "scifact")
     dataset = weir.Dataset.of(whole.corpus, whole.queries.take(np.arange(60)), whole.qrels)
     encoder = weir.encoder(bag_of_words, name="words", version="1", similarity="cosine")
-    rules = weir.FilterRules(selectivity=(1, 0.1), overfetch=(1, 40), efforts=(1000,))
+    rules = weir.FilterRules(selectivity=(1, 0.1), overfetch=(1, 40), effort=(1000,))
     with system_of(name, encoder, shared, tmp_path, monkeypatch) as system:
         [study] = weir.filters(dataset, system, rules=rules)
+        if name == "pgvector":
+            (tmp_path / "engine.toml").write_text(
+                'dsn = "${PGURL}"\n[vector]\nindex = "hnsw"\ndistance = "cosine"\n'
+            )
+            unlike = weir.encoder(bag_of_words, name="words", version="1", similarity="dot")
+            other = SYSTEMS.get("postgres")(
+                str(tmp_path / "engine.toml"), encoder=SYSTEMS.get("dense")(unlike)
+            )
+            with pytest.raises(BadValue, match="whose lengths differ by cosine"):
+                weir.filters(dataset, other, rules=rules)
     found = {(one.filter, one.applied, one.effort, one.overfetch): one for one in study.searches}
     assert {key[0] for key in found} == {"none", "by lot", "near", "far"}
     for kind in ("by lot", "near", "far"):

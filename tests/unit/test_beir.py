@@ -144,7 +144,7 @@ def test_the_split_is_test_or_the_only_one_or_asked_for(tmp_path: Path, parts: d
     with pytest.raises(FormatError, match="found judgments for dev, test; expected the split 'train'"):
         load(root, "train")
     (root / "qrels" / "test.tsv").rename(root / "qrels" / "train.tsv")
-    splits = "found judgments for dev, train; expected one of these splits behind the name, as in mine:dev"
+    splits = "found judgments for dev, train; expected one of these splits after the name, as in mine:dev"
     with pytest.raises(FormatError, match=splits):
         load(root)
     assert load(f"{root}:dev").queries.ids.tolist() == ["q1"]

@@ -304,12 +304,13 @@ def test_forms():
     assert [float(r["difference"]) for r in rows] == [p.difference for c in cs for p in c.pairs]
     assert (rows[0]["equivalence"], rows[0]["verdict"]) == ("", "better")
     latex = shown("compare", cs, "latex")
-    assert r"Dataset & System & m & a\_b \\" in latex
-    assert re.search(r"data & s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ &  \\\\", latex)
+    assert latex.startswith("% data\n% packages")
+    assert r"System & m & a\_b \\" in latex
+    assert re.search(r"s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ &  \\\\", latex)
     assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
-    assert latex.count("\n% ") == 6
+    assert latex.count("\n% ") == 7
     markdown = shown("compare", cs, "markdown")
-    assert re.search(r"\| data \| s2 \| \*\*0\.\d{4}\*\*▲ \|  \|", markdown)
+    assert re.search(r"\| s2 \| \*\*0\.\d{4}\*\*▲ \|  \|", markdown)
     for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):
         page = shown("compare", cs, form)
         assert page.index(cell.format("s2")) < page.index(cell.format("s2 - s0"))  # means, then pairs
@@ -373,15 +374,32 @@ def test_papers_tables_say_the_correction_and_what_marks_mean():
         assert ("worse than s0 (" if form == "html" else "triangles: better or worse than s0") in text
         assert "corrected alone" not in text
     text = ResultSet(COMPARISONS, tuple(against)).to_latex()
-    assert text.startswith("% packages: booktabs, amssymb\n")
+    assert text.startswith("% data\n% packages: booktabs, amssymb\n")
     assert "amssymb" not in ResultSet(COMPARISONS, tuple(every)).to_latex()
     assert "each measure is corrected alone" in shown("compare", every)
+
+
+def test_papers_tables_of_several_collections_are_grids_and_of_one_do_not_repeat_its_name():
+    one, other = (compared(replace(made(3), dataset=name), "s0", FAST) for name in ("north", "south"))
+    for form, head, row in (
+        (
+            "latex",
+            r"System & north & south \\",
+            r"^s2 & \S+\\blacktriangle\}\$ & \S+\\blacktriangle\}\$ \\\\$",
+        ),
+        ("markdown", "| system | north | south |", r"^\| s2 \| \S+▲ \| \S+▲ \|$"),
+    ):
+        text = ResultSet(COMPARISONS, (one, other)).shown(form)
+        assert head in text
+        assert len(re.findall(row, text, re.MULTILINE)) == 1
+        assert text.count("s2 - s0") == 2
+        assert ResultSet(COMPARISONS, (one,)).shown(form).count("north") == 1
 
 
 def test_minus_signs_of_latex_are_no_hyphens():
     down = replace(made(2), values=made(2).values[::-1])
     text = ResultSet(COMPARISONS, (compared(down, method=FAST),)).to_latex()
     [line] = [line for line in text.split("\n") if " - " in line]
-    pair, difference = line.split(" & ")[2:4]
+    pair, difference = line.split(" & ")[1:3]
     assert pair == "s1 - s0"
     assert re.fullmatch(r"\$-\$\d\.\d{4} \[\$-\$\d\.\d{4}, \$-\$\d\.\d{4}\]", difference)

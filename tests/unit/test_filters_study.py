@@ -123,17 +123,18 @@ def test_indexes_apply_filters_while_they_search(drawn):
     every = found["by lot", 0.2, "during", 8, 1]
     assert (every.recall, every.short, every.compared) == (1, 0, 8 + 0.2 * N)
     assert found["by lot", 0.2, "during", 2, 1].recall < 1
-    graph = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5, efforts=(N,)))
+    graph = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5, effort=(N,)))
     found = by_group(graph[0])
     narrow = ("far", 0.01, "during")
     assert found[*narrow, 16, 1].recall < found[*narrow, N, 1].recall == 1
     assert found[*narrow, 16, 1].compared < found[*narrow, N, 1].compared
     assert "applied before it, exact search loses nothing" in str(graph)
-    assert "takes no filter while it searches" in str(
+    assert "is asked without filters" in str(
         weir.filters(dataset, DENSE(encoder, index="PQ4x4"), rules=rules)
     )
-    with pytest.raises(BadValue, match="apply to graphs and lists only"):
-        weir.filters(dataset, DENSE(encoder, index="Flat"), rules=weir.FilterRules(efforts=(4,)))
+    for index in ("Flat", None):
+        with pytest.raises(BadValue, match="`effort` applies to graphs and lists only"):
+            weir.filters(dataset, DENSE(encoder, index=index), rules=weir.FilterRules(effort=(4,)))
 
 
 def test_what_cannot_be_studied_is_one_line(drawn, tmp_path, capsys):
@@ -142,7 +143,7 @@ def test_what_cannot_be_studied_is_one_line(drawn, tmp_path, capsys):
         weir.filters(dataset, "bm25")
     with pytest.raises(BadValue, match="no document of dataset fits the filter year > 50"):
         weir.filters(dataset, DENSE(encoder), filter=["year > 50"])
-    for wrong in ({"selectivity": (0.0,)}, {"overfetch": ()}, {"target": 2.0}, {"efforts": (0,)}, {"k": 0}):
+    for wrong in ({"selectivity": (0.0,)}, {"overfetch": ()}, {"target": 2.0}, {"effort": (0,)}, {"k": 0}):
         with pytest.raises(BadValue, match=next(iter(wrong))):
             weir.FilterRules(**wrong)
     assert main(["study", "filters", "-d", "scifact", "-s", "bm25", "--selectivity", "half"]) == 2

@@ -177,7 +177,7 @@ def test_a_file_named_by_a_split_holds_that_split(tmp_path):
 def test_fields_that_nobody_knows_are_named(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "must_cite": ["a"]}))
     assert report.files[0]["notes"] == [
-        "queries alone: no known field names documents (must_cite); `columns='relevant=NAME'` says which does"
+        "queries alone; if one of must_cite names documents, say so: `columns='relevant=NAME'`"
     ]
     imported(
         tmp_path,

@@ -48,7 +48,7 @@ def test_rules_on_identifiers_and_what_has_no_group():
     assert {g: rows.tolist() for g, rows in first.rows(others).items()} == {"c": [1]}
     assert repr(first) == "<QueryGroups by prefix:_: 4 queries in 2 groups>"
     for rule in ("prefix:", "suffix:-"):
-        with pytest.raises(BadValue, match="expected a sign behind it"):
+        with pytest.raises(BadValue, match="expected a sign after it"):
             QueryGroups.by_identifier(ids, rule)
 
 

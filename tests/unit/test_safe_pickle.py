@@ -186,7 +186,7 @@ def others() -> dict[str, tuple[bytes, str]]:
         "a bare name": (NUMPY_TYPE + b".", "a NumPy name instead of a value"),
         "never kept": (b"\x80\x04h\x07.", "a reference to a value that was not stored"),
         "nothing to take": (b"\x80\x040.", "an instruction without a value to take"),
-        "two pickles": (b"\x80\x04N." * 2, "bytes behind a pickle's end"),
+        "two pickles": (b"\x80\x04N." * 2, "bytes after a pickle's end"),
         "left over": (b"\x80\x04NN.", "with values left over"),
         "cut": (eight[:-1], "a damaged pickle"),
     }

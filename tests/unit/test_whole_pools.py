@@ -152,7 +152,7 @@ def test_what_is_left_unscored_stands_in_record_table_gate_and_plan(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    left = "pools: pool >> score(bm25, depth=100) leaves 120 of 520 candidates unscored, behind its depth"
+    left = "pools: pool >> score(bm25, depth=100) leaves 120 of 520 candidates unscored, beyond its depth"
     grids = {}
     for name, systems in {
         "whole": ("pool >> score(bm25)",),
@@ -183,8 +183,8 @@ def test_what_is_left_unscored_stands_in_record_table_gate_and_plan(
     plans = planned(Experiment((str(folder),), systems), lambda *_: None)
     assert [[note for note in one.notes if "unscored" in note] for one in plans] == [
         [],
-        ["pool >> score(bm25, depth=100) leaves up to 120 of 520 candidates unscored, behind its depth"],
-        ["bm25 >> score(rm3, depth=10) leaves up to 480 of 520 candidates unscored, behind its depth"],
+        ["pool >> score(bm25, depth=100) leaves up to 120 of 520 candidates unscored, beyond its depth"],
+        ["bm25 >> score(rm3, depth=10) leaves up to 480 of 520 candidates unscored, beyond its depth"],
     ]
 
 
@@ -226,7 +226,7 @@ def test_an_audit_says_which_systems_rank_less_than_whole_pools(
         (
             "caution",
             "pool >> score(bm25, depth=30)",
-            "leaves 400 of 520 candidates unscored, behind its depth",
+            "leaves 400 of 520 candidates unscored, beyond its depth",
         ),
         ("caution", "pool >> score(rm3)", "leaves out 120 of 520 candidates, those of 4 of 4 queries"),
     ]

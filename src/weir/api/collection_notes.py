@@ -188,7 +188,7 @@ def _split_notes(dataset: Dataset) -> list[Note]:
     others = [split for split in dataset.splits if split != dataset.split]
     if not others or dataset.split == "test":
         return []
-    more = f"another one is chosen behind the name, as in {dataset.name}:{others[0]}"
+    more = f"another one is chosen after the name, as in {dataset.name}:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]
 
 

@@ -89,7 +89,7 @@ def systems(system: str | None = None) -> Listing:
         return _listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
     retrievers, rerankers = [entry(name) for name in SYSTEMS], [entry(name) for name in RERANKERS]
     lines = [line for called, about in retrievers for line in (called, "    " + about.partition("\n")[0])]
-    behind = ["re-rankers, behind a system: bm25 >> score(rm3)"]
+    behind = ["re-rankers, after a system: bm25 >> score(rm3)"]
     for called, about in rerankers:
         behind += ["    " + called, "        " + about.partition("\n")[0]]
     presets = ["presets of bm25"]

@@ -263,7 +263,11 @@ def _comparison_grids(comparisons: Sequence[Comparison]) -> tuple[GridTable, ...
         own = [c for c in comparisons if c.measure == measure]
         columns = [_means_column(c, systems) for c in own]
         heads = [f"mean of {c.dataset}" if c.unit == "datasets" else c.dataset for c in own]
-        heads = [f"{head}, {c.group}" if c.group else head for head, c in zip(heads, own, strict=True)]
+        alone = len({c.dataset for c in own if c.unit == "queries"}) == 1  # its groups need no other name
+        heads = [
+            (c.group if alone else f"{head}, {c.group}") if c.group else head
+            for head, c in zip(heads, own, strict=True)
+        ]
         cells = tuple(zip(*columns, strict=True))
         there = [cell for column in columns for cell in column if cell is not None]
         notes = (*_marks_key(there, own, names), *_too_few_notes([c for c in own if c.unit == "queries"]))
@@ -292,6 +296,17 @@ def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None
         for s in c.standings
     }
     return [cells.get(system) for system in systems]
+
+
+def _comparison_page(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Return the marked means, then every pair: of several collections or groups a grid of means for each measure, of
+    a single collection a table of its systems by measures.
+    """
+    means, pairs = pair_tables(comparisons)
+    if len({(c.dataset, c.group) for c in comparisons}) > 1:
+        return (*grids_marked(_comparison_grids(comparisons)), pairs)
+    title = comparisons[0].dataset if comparisons else ""
+    return replace(means.without(0), title=title), pairs.without(0)
 
 
 def _comparison_html(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
@@ -335,7 +350,7 @@ COMPARISONS = ResultKind(
     "compare",
     Comparison,
     _comparison_tables,
-    page=pair_tables,
+    page=_comparison_page,
     html=_comparison_html,
     parts="pairs",
     csv=pair_records,

@@ -329,7 +329,7 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
         if unscored:
             yield Finding(
                 "caution",
-                f"leaves {unscored:,} of {candidates:,} candidates unscored, behind its depth",
+                f"leaves {unscored:,} of {candidates:,} candidates unscored, beyond its depth",
                 "name no depth: candidates are re-ranked whole",
                 (("unscored", float(unscored)),),
                 system=name,

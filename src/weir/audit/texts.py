@@ -251,7 +251,7 @@ def lengths(subject: Subject) -> Iterator[Finding]:
             )
 
 
-# Truncation: documents longer than an encoder reads, and relevant ones that match only behind the cut.
+# Truncation: documents longer than an encoder reads, and relevant ones that match only after the cut.
 
 LIMITS_TOKENS = (256, 512)
 """Limits of all-MiniLM-L6-v2, and of BERT-like encoders."""
@@ -342,7 +342,7 @@ def truncation(subject: Subject) -> Iterator[Finding]:
             if cut:
                 losses += (
                     f"; of {counted(cut, 'relevant one')} cut at {by.limit}, {lost:,} "
-                    f"{one_or_more(lost, 'shares', 'share')} words only behind it"
+                    f"{one_or_more(lost, 'shares', 'share')} words only after it"
                 )
     if max(shares.values()) < LEAST_SHARE and not lost_any:
         return

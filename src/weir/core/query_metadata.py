@@ -87,7 +87,7 @@ class QueryGroups:
         """
         kind, _, sign = rule.partition(":")
         if not (sign and rule.startswith(RULES)):
-            raise BadValue(f"`by={rule!r}`: expected a sign behind it, such as prefix:_ or stem:-")
+            raise BadValue(f"`by={rule!r}`: expected a sign after it, such as prefix:_ or stem:-")
         names = queries.tolist()
         found = {q: (q.partition(sign) if kind == "prefix" else q.rpartition(sign))[0] for q in names}
         groups = QueryGroups.of({q: label if sign in q else "" for q, label in found.items()}, rule)

@@ -316,7 +316,7 @@ class Experiment:
     """A grid: every system answers the queries of every dataset, and every measure scores the answers."""
 
     datasets: tuple[str | Path | Dataset, ...]
-    """A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split behind a colon if it is not the
+    """A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split after a colon if it is not the
     usual one, as in scifact:train.
     """
     systems: tuple[object, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from weir.errors import BadValue, FormatError, WeirError, nearest_names
+from weir.core.rounding import counted
+from weir.errors import BadValue, FormatError, LossWarning, WeirError, nearest_names, user_level
 
 Kind: TypeAlias = Literal["run", "qrels"]
 Tiers: TypeAlias = tuple[frozenset[str], ...]
@@ -248,6 +250,26 @@ def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     """Return the position of the origin column of judgments; None if missing or for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
+
+
+_OF_TREC = {"q0", "iter", "iteration", "tag"}
+"""Columns of TREC's formats that say nothing of the ranking."""
+
+
+def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
+    """Warn (LossWarning) of columns that neither a run nor judgments have; raises as `three_columns`."""
+    found = rank_column(columns, kind), origin_column(columns, kind), system_column(columns, kind)
+    used = {*three_columns(columns, kind, path), *found}
+    known = {*_OF_TREC, *(map(fold, SHEET_HEAD) if kind == "qrels" and is_sheet(columns) else ())}
+    others = (name for n, name in enumerate(columns) if n not in used and name.strip())
+    if unread := [name for name in others if fold(name) not in known]:
+        said = f"{path}: not read: {counted(len(unread), 'column')}, {', '.join(unread)}"
+        warnings.warn(LossWarning(said), stacklevel=user_level())
+
+
+def is_sheet(columns: Sequence[str]) -> bool:
+    """Return whether a table begins with the columns of a judging sheet."""
+    return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:

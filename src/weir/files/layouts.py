@@ -115,7 +115,7 @@ class CollectionLayout:
             return self.split or "test"
         if len(self.qrels) == 1:
             return next(iter(self.qrels))
-        expected = f"one of these splits behind the name, as in {self.root.name}:{next(iter(self.qrels))}"
+        expected = f"one of these splits after the name, as in {self.root.name}:{next(iter(self.qrels))}"
         raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", expected)
 
 

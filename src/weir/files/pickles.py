@@ -239,7 +239,7 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
                 if count == _MOST_INSTRUCTIONS:
                     raise _OddPickleError(f"a pickle of more than {_MOST_INSTRUCTIONS:,} instructions")
                 if code.name == "STOP" and at is not None and at + 1 != len(data):
-                    raise _OddPickleError("bytes behind a pickle's end")
+                    raise _OddPickleError("bytes after a pickle's end")
                 machine.execute(code.name, argument)
         value = machine.pop()
         if machine.stack:

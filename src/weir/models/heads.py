@@ -98,5 +98,5 @@ def read_layer(head: Head) -> Layer:
     """Return the layer after pooling from a checkpoint's files; raises BadValue if it is missing."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
-        raise BadValue(f"{head.folder}: the layer behind pooling has no weight")
+        raise BadValue(f"{head.folder}: the layer after pooling has no weight")
     return Layer(head.kind, tensors["weight"], tensors.get("bias"), head.activation)

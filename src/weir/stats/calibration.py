@@ -77,7 +77,7 @@ def parse_least(text: str) -> LeastAgreement:
     except ValueError:
         least, from_grade = math.nan, 1.0
     if not -1 <= least <= 1:
-        raise BadValue(f"`least`: found '{text}'; expected a number from -1 to 1 behind the statistic")
+        raise BadValue(f"`least`: found '{text}'; expected a number from -1 to 1 after the statistic")
     return LeastAgreement(statistic, least, from_grade)
 
 

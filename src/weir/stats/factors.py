@@ -583,7 +583,7 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
         "interaction, how much larger the first difference is at the one level of the second factor than at the other",
         f"{100 * m.level:g}% intervals hold for all {family} effects together (bootstrap of the largest deviation, "
         f"{chance}); p: {m.test}{drawn}, adjusted over {family} ({m.correct}); level {m.alpha:g}",
-        "behind a share: generalised eta squared, and the p-value of dealing levels at random within each query, "
+        "after a share: generalised eta squared, and the p-value of dealing levels at random within each query, "
         f"adjusted over factors and interactions of two ({m.correct})",
     ]
     if any(len(s.collections) > 1 for s in studies):

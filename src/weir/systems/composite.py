@@ -345,7 +345,8 @@ def _with_sessions(value: T, firsts: dict[tuple[type, str], Identity]) -> T:
         first = firsts.setdefault((type(value), own.name), own)
         if not own.same_object(first):
             raise BadValue(
-                f"two objects are named '{own.name}'; give one another name: {value.adapter}(..., name=\"other\")"
+                f"two objects are named '{own.name}'; give one another name, of a benchmark by {{name: object}}, "
+                f'anywhere by: {value.adapter}(..., name="other")'
             )
         return cast(T, value if own.session == first.session else replace(plain, identity=first))
     # Values that differ in their session alone are equal, so that parts are held against each other one by one.

@@ -414,7 +414,7 @@ def _layers(recipe: LateRecipe) -> tuple[Layer, ...]:
     for layer in layers:
         if layer.weight.ndim != 2 or (width is not None and layer.weight.shape[1] != width):
             raise StoreError(
-                f"{recipe.checkpoint.folder}: a layer of shape {tuple(layer.weight.shape)} stands behind states of "
+                f"{recipe.checkpoint.folder}: a layer of shape {tuple(layer.weight.shape)} stands after states of "
                 f"{width} numbers"
             )
         width = layer.weight.shape[0]

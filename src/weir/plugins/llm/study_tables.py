@@ -45,8 +45,8 @@ def _reranking_tables(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
     ]
     if any(one.bias for one in rerankings):
         notes.append(
-            f"relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which they "
-            "came, of those that a perfect order of the candidates would have there"
+            f"ratio: relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which "
+            "they came, to those that a perfect order of the candidates would have there"
         )
     notes += [line for one in rerankings for line in _warnings(one)]
     return (*_page(rerankings), sentences(*(f"note: {note}" for note in notes)))
@@ -100,7 +100,9 @@ def _gains(rerankings: Sequence[Reordering]) -> list[list[str]]:
 
 def _biases(rerankings: Sequence[Reordering]) -> list[list[str]]:
     k = rerankings[0].k
-    lines = [["re-ranking", f"relevant from the first {k}", "from behind", "difference", "95% interval"]]
+    lines = [
+        ["re-ranking", f"relevant from the first {k}", "from further down", "difference", "95% interval"]
+    ]
     lines += [
         [
             one.system,
@@ -192,7 +194,7 @@ def _points(one: MeanOverQueries) -> str:
 
 
 def _reached(one: ReachedDocuments) -> str:
-    return f"{count(one.reached)} of {figure(one.ideal)}, {_ratio(one.ratio)}"
+    return f"{_ratio(one.ratio)} ({count(one.reached)} to {figure(one.ideal)})"
 
 
 def _ratio(value: float, signed: bool = False) -> str:

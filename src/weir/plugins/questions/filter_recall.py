@@ -48,7 +48,7 @@ class FilterRules:
     """Shares of the documents that the made filters permit; a query's own filters are grouped by them."""
     overfetch: tuple[int, ...] = (1, 4, 16, 64)
     """Times k documents that are asked for where the filter is applied after the search."""
-    efforts: tuple[int, ...] = ()
+    effort: tuple[int, ...] = ()
     """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, and up to 64 times it."""
     target: float = 0.95
     """The recall that is to be reached again."""
@@ -61,15 +61,13 @@ class FilterRules:
         check_whole("k", self.k)
         check_whole("seed", self.seed, 0)
         object.__setattr__(self, "measure", str(parse_measure(self.measure)))
-        for name, values, most in (
-            ("overfetch", self.overfetch, 1 << 31),
-            ("efforts", self.efforts, 1 << 31),
-            ("selectivity", self.selectivity, 1.0),
-        ):
-            object.__setattr__(self, name, tuple(values))
-            if any(not 0 < value <= most for value in values) or (not values and name != "efforts"):
-                share = "shares above 0, up to 1" if most == 1.0 else "whole numbers from 1"
-                raise BadValue(f"{name} is {list(values)}; expected {share}")
+        for name, least in (("selectivity", 1), ("overfetch", 1), ("effort", 0)):
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            most = 1 if name == "selectivity" else math.inf
+            if len(values) < least or not all(0 < value <= most for value in values):
+                kind = "shares above 0, up to 1" if most == 1 else "whole numbers from 1"
+                raise BadValue(f"{name} is {list(values)}; expected {kind}")
         if not 0 < self.target <= 1:
             raise BadValue(f"target is {self.target}; expected a recall above 0, up to 1")
 
@@ -158,6 +156,23 @@ class FilteredSearch:
     judged: int
     """Number of queries with a relevant document among the permitted ones."""
 
+    @staticmethod
+    def of(name: str, applied: Applied, facts: Float64, lost: Float64, documents: int) -> FilteredSearch:
+        """Return the means over queries.
+
+        facts: float64[5, queries]: recall, documents permitted, share of the exact best permitted, whether the answer
+            is short, vectors compared.
+        lost: float64[judged queries].
+        documents: number of all.
+        """
+        recall, permitted, correlation, short, compared = facts.mean(axis=1).tolist()
+        mean = float(lost.mean()) if len(lost) else math.nan
+        return FilteredSearch(
+            name, permitted / documents, permitted, correlation, *applied, len(facts[0]), recall,
+            *interval(facts[0], unit=True), round(short * len(facts[0])), compared, mean,
+            *(interval(lost) if len(lost) else (math.nan, math.nan)), len(lost),
+        )  # fmt: skip
+
     @property
     def setting(self) -> str:
         """The setting in words."""
@@ -182,33 +197,6 @@ class FilterStudy:
     searches: tuple[FilteredSearch, ...]
     """By filter, selectivity, when it is applied, and setting, the usual one first."""
     remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """Results of one setting under a group of filters for each query, as arrays of float64[queries]."""
-
-    recall: Float64
-    permitted: Float64
-    """Documents that the filter permits."""
-    best: Float64
-    """Share of the exact k best without a filter that it permits."""
-    short: Float64
-    """1 if fewer documents were found than there are, up to k."""
-    compared: Float64
-    """Vectors compared."""
-    lost: Float64
-    """Loss of the measure, float64[judged queries]."""
-
-    def search(self, name: str, setting: Applied, documents: int) -> FilteredSearch:
-        """Return the means over the queries; `documents` is the number of all documents."""
-        permitted, judged = float(self.permitted.mean()), len(self.lost) > 0
-        return FilteredSearch(
-            name, permitted / documents, permitted, float(self.best.mean()), *setting, len(self.recall),
-            float(self.recall.mean()), *interval(self.recall, unit=True), int(self.short.sum()),
-            float(self.compared.mean()), float(self.lost.mean()) if judged else math.nan,
-            *(interval(self.lost) if judged else (math.nan, math.nan)), len(self.lost),
-        )  # fmt: skip
 
 
 # ----------
@@ -274,16 +262,16 @@ def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
         of = [pair for pair in found if pair[0].applied == applied and pair[0].filter != UNFILTERED]
         broken = [usual for usual, _ in of if usual.recall < one.target]
         if not broken:
-            lines.append(f"applied {applied} the search, no filter takes it below {one.target:g}")
+            lines.append(f"applied {applied} the search, recall is {one.target:g} or more under every filter")
             continue
         first, never = (
             max(broken, key=lambda usual: usual.selectivity),
             sum(reached is None for _, reached in of),
         )
         lines.append(
-            f"applied {applied} the search, {count(len(broken))} of {counted(len(of), 'filter')} take it below "
-            f"{one.target:g}, the broadest {first.filter} at {percent(first.selectivity)}, {score(first.recall)}; "
-            f"{count(never)} with every setting tried"
+            f"applied {applied} the search, recall is below {one.target:g} under {count(len(broken))} of "
+            f"{counted(len(of), 'filter')}, the broadest {first.filter} at {percent(first.selectivity)}, "
+            f"{score(first.recall)}; under {count(never)} with every setting tried"
         )
     during = [(u, again) for u, again in found if u.applied == "during" and not math.isnan(u.compared)]
     narrow = [usual for usual, again in during if again is None or again.compared >= usual.permitted]

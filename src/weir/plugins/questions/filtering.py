@@ -27,10 +27,10 @@ from weir.plugins.questions.filter_recall import (
     KINDS,
     UNFILTERED,
     Applied,
+    FilteredSearch,
     FilterRules,
     FilterStudy,
     Mask,
-    Tried,
     admission_order,
     exact_first,
     first_of,
@@ -87,13 +87,7 @@ def filters(
 
 
 def _exact_of(system: Retriever, exact: object) -> DenseRetriever:
-    given = (
-        _vectors_searched(system)
-        if exact is None
-        else parse_system(exact)
-        if isinstance(exact, str)
-        else exact
-    )
+    given = parse_system(exact) if isinstance(exact, str) else exact or _vectors_searched(system)
     if not isinstance(given, DenseRetriever):
         raise BadValue(
             f"{given or system} has no vectors that decide the exact answer; expected "
@@ -125,9 +119,7 @@ class _Asker:
 
 def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> _Asker:
     usual, most = near.efforts()
-    if rules.efforts and not usual:
-        raise BadValue("`efforts` apply to graphs and lists only, such as HNSW and IVF")
-    tried = rules.efforts or [usual * times for times in EFFORTS]
+    tried = rules.effort or [usual * times for times in EFFORTS]
 
     def ask(number: int, depth: int, effort: int, permitted: Mask | None) -> tuple[Int64, float]:
         return near.near_among(vectors[number], depth, effort, permitted)
@@ -142,9 +134,8 @@ def _any_asker(
 
     def ask(number: int, depth: int, _: int, permitted: Mask | None) -> tuple[Int64, float]:
         if depth not in answers:  # of all queries together
-            run = renumbered(
-                rankings(searcher, queries, depth, system, dataset.name, context), dataset.corpus
-            )
+            found = rankings(searcher, queries, depth, system, dataset.name, context)
+            run = renumbered(found, dataset.corpus)
             answers[depth] = np.split(run.doc.astype(np.int64), run.ptr[1:-1])
         return answers[depth][number], np.nan
 
@@ -171,6 +162,12 @@ class _Vectors:
         self.rows.release()
         return scores
 
+    def of_one_length(self) -> bool:
+        """Return whether all vectors of documents have length 1, so that every distance orders them alike."""
+        starts = range(0, len(self.rows), BLOCK_VECTORS)
+        blocks = (self.rows.block(start, min(start + BLOCK_VECTORS, len(self.rows))) for start in starts)
+        return all(np.allclose(np.linalg.norm(block, axis=1), 1, atol=1e-3) for block in blocks)
+
     def similar(self, document: int) -> Float32:
         """Return the scores of all documents with one of them, float32[N]."""
         return self.scores(self.rows.take(np.array([document]))[0])
@@ -185,7 +182,7 @@ class _Tally:
     exact: list[Int64] = field(default_factory=list)
     answers: dict[Applied, list[Int64]] = field(default_factory=lambda: defaultdict(list))
     facts: dict[Applied, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
-    """The fields of `Tried` but the last."""
+    """As `FilteredSearch.of` takes them."""
     judged: list[Int64] = field(default_factory=list)
     """Rows of the judgments of permitted documents, of queries with a relevant one."""
 
@@ -220,6 +217,16 @@ def _studied(
         if isinstance(near, FilteringIndex) and (own or near.filters())
         else _any_asker(searcher, system, dataset, unrestricted(queries), context)
     )
+    distance = getattr(getattr(getattr(system, "settings", None), "vector", None), "distance", "inner")
+    if distance != "inner" and not vectors.of_one_length():
+        raise BadValue(
+            f"{system} compares vectors whose lengths differ by {distance}, exact answers are by dot product; expected "
+            "distance = inner, or an encoder with similarity = cosine"
+        )
+    if rules.effort and not any(asker.efforts):
+        raise BadValue(
+            f"`effort` applies to graphs and lists only, such as HNSW32 and IVF64,Flat; {system} has neither"
+        )
     qrels, places = dataset.qrels, corpus.ids.tie_ranks
     judged, of = corpus.ids.codes(qrels.docs.strings)[qrels.doc], qrels.queries.codes(queries.ids.strings)
     tallies: dict[tuple[str, int], _Tally] = defaultdict(_Tally)
@@ -228,9 +235,7 @@ def _studied(
         scores = vectors.scores(vectors.queries[number])
         allowed = _allowed(number, queries, dataset)
         unfiltered = exact_first(scores, allowed, k, places)
-        rows = (
-            np.arange(*qrels.ptr[of[number] : of[number] + 2]) if of[number] >= 0 else np.zeros(0, np.int64)
-        )
+        rows = np.arange(*(qrels.ptr[of[number] : of[number] + 2] if of[number] >= 0 else (0, 0)))
         rows = rows[judged[rows] >= 0]
         after = {
             ("after", effort, times): asker.ask(number, min(k * times, len(corpus)), effort, None)
@@ -255,26 +260,17 @@ def _studied(
                 answer = docs[mask[docs]]
                 if own:  # dense(index=...) scores anew what the index finds
                     answer = answer[np.lexsort((places[answer], -scores[answer]))]
-                answer = answer[:k]
-                tally.answers[setting].append(answer)
-                tally.facts[setting].append(
-                    (
-                        recall_of(answer, scores, best),
-                        mask.sum(),
-                        mask[unfiltered].mean(),
-                        len(answer) < len(best),
-                        compared,
-                    )
-                )
+                tally.answers[setting].append(answer[:k])
+                recall, short = recall_of(answer[:k], scores, best), len(answer) < len(best)
+                tally.facts[setting].append((recall, mask.sum(), mask[unfiltered].mean(), short, compared))
     searches = []
     for (name, _), tally in tallies.items():
         for setting, facts in tally.facts.items():
-            recall, share, found, short, times = np.array(facts, np.float64).T
             lost = _lost(dataset, queries.ids, tally, setting, rules)
-            tried = Tried(recall, share, found, short, times, lost)
-            searches.append(tried.search(name, setting, len(corpus)))
+            made = FilteredSearch.of(name, setting, np.array(facts, np.float64).T, lost, len(corpus))
+            searches.append(made)
     remarks = [f"exact: all vectors of {exact} compared in double, of equal scores any counts"]
-    remarks += [] if asker.during else [f"{system} takes no filter while it searches"]
+    remarks += [] if asker.during else [f"{system} is asked without filters, which are applied after it"]
     return FilterStudy(
         dataset.name, str(system), len(corpus), len(queries), k, rules.target, rules.measure, rules.seed, str(exact),
         tuple(searches), tuple(remarks),

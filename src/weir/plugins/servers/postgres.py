@@ -521,6 +521,8 @@ def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool
 # The statement of a search, and the connection that executes it.
 
 
+GRAPH_ALONE = "SET enable_sort = off; SET enable_seqscan = off; SET enable_bitmapscan = off"
+"""Has the planner search the graph where it would sort the few documents that a filter permits."""
 ITERATIVE = (0, 8)
 """First version of pgvector whose HNSW search continues until it has as many results as requested."""
 _TSQUERIES = {
@@ -748,6 +750,7 @@ class PostgresSearcher:
             parameters["permitted"] = np.flatnonzero(permitted).tolist()
         with connected(table.settings, read_only=True) as connection, _failing_as(table.settings):
             table.prepare(connection, k)
+            connection.execute(GRAPH_ALONE)
             rows = connection.execute(table.statement(permitted is not None), parameters).fetchall()
         return self.corpus.ids.codes([name for name, _ in rows]).astype(np.int64), math.nan
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from weir.core.rounding import counted
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, of_role, usual
 from weir.plugins.importing.cells import (
@@ -317,9 +318,11 @@ def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
         for name, value in row.fields.items()
         if isinstance(value, list) and any(isinstance(one, dict) and of_role(one, "score") for one in value)
     }
-    open_names, role = ", ".join(list(others)[:8]) or "none besides", "retrieved" if ranked else "relevant"
+    if not others:
+        return "queries alone"
+    open_names, role = ", ".join(list(others)[:8]), "retrieved" if ranked else "relevant"
     name = next(iter(sorted(ranked)), "NAME")
-    return f"queries alone: no known field names documents ({open_names}); `columns='{role}={name}'` says which does"
+    return f"queries alone; if one of {open_names} names documents, say so: `columns='{role}={name}'`"
 
 
 def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
@@ -446,7 +449,7 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         for item in items:
             yield replace(item, split=split, origin=origin) if isinstance(item, Judgment) else item
     if silent_rows and "relevant" in layout.roles:
-        yield FileRemark(f"{silent_rows} rows name no relevant document")
+        yield FileRemark(f"{counted(silent_rows, 'row names', 'rows name')} no relevant document")
 
 
 def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
