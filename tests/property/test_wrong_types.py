@@ -130,8 +130,8 @@ def test_a_misspelt_name_of_a_module_is_named_with_the_nearest(place):
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(TypeError, match=r"^power lacks the arguments first and second$"):
-        weir.power(QRELS)
+    with pytest.raises(TypeError, match=r"^gate lacks the arguments first and second$"):
+        weir.gate()
     with pytest.raises(TypeError, match=r"^subset lacks the argument out$"):
         weir.subset("brook-news", docs=3)
     with pytest.raises(TypeError, match="no argument of evaluate named 'nothing'; known: "):
