@@ -68,7 +68,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         if not kwargs.keys() <= by_name.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - by_name.keys(), by_name))
         if (further is None and len(args) > len(in_order)) or (
-            kwargs and _given_twice(args, kwargs, by_name)
+            kwargs and _given_twice(args, kwargs, (one.name for one in in_order))
         ):
             raise CallError(_misplaced(function, args, kwargs, [one.name for one in in_order], by_name))
         if len(args) < len(needed) and (
