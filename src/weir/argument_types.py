@@ -67,7 +67,10 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         in_order, by_name, further, needed = parameters()
         if not kwargs.keys() <= by_name.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - by_name.keys(), by_name))
-        _refuse_places(function, args, kwargs, [one.name for one in in_order], further is not None, by_name)
+        if (further is None and len(args) > len(in_order)) or (
+            kwargs and _given_twice(args, kwargs, (one.name for one in in_order))
+        ):
+            raise CallError(_misplaced(function, args, kwargs, [one.name for one in in_order], by_name))
         if len(args) < len(needed) and (
             lacking := [n for n in needed if n not in kwargs and by_name[n] not in in_order[: len(args)]]
         ):
@@ -114,7 +117,8 @@ def named_arguments(called: T) -> T:
         every, in_order, further = names()
         if not kwargs.keys() <= every.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - every.keys(), every))
-        _refuse_places(function, args, kwargs, in_order, further, every)
+        if (not further and len(args) > len(in_order)) or (kwargs and _given_twice(args, kwargs, in_order)):
+            raise CallError(_misplaced(function, args, kwargs, in_order, every))
         return function(*args, **kwargs)
 
     if isinstance(called, type):
@@ -133,26 +137,26 @@ def _name_of(function: Callable[..., object]) -> str:
     return function.__qualname__.removesuffix(".__init__")
 
 
-def _refuse_places(
+def _given_twice(args: Sequence[object], kwargs: Mapping[str, object], names: Iterable[str]) -> str:
+    """Return the argument that is given both by position and by name; "" without one."""
+    return next((name for _, name in zip(args, names, strict=False) if name in kwargs), "")
+
+
+def _misplaced(
     function: Callable[..., object],
-    args: tuple[object, ...],
+    args: Sequence[object],
     kwargs: Mapping[str, object],
     in_order: Sequence[str],
-    further: bool,
     known: Iterable[str],
-) -> None:
-    """Raise CallError for too many positional arguments, and for an argument given both by position and by name."""
+) -> str:
+    """Return a sentence on an argument that is given both by position and by name, else on too many of them."""
     name = _name_of(function)
-    if twice := [one for one in in_order[: len(args)] if one in kwargs]:
-        raise CallError(f"{name} is given {twice[0]} twice: by its place, and by its name")
-    if further or len(args) <= len(in_order):
-        return
+    if twice := _given_twice(args, kwargs, in_order):
+        return f"{name} is given {twice} twice: by its place, and by its name"
     own = [one for one in in_order if one != "self"]
     others = [f"{one}=" for one in known if one not in in_order]
     by_name = f"; by name: {', '.join(others)}" if others else ""
-    raise CallError(
-        f"{name} takes {', '.join(own) or 'nothing'} by place{by_name}; {shown_value(args[-1])} has none"
-    )
+    return f"{name} takes {', '.join(own) or 'nothing'} by place{by_name}; {shown_value(args[-1])} has none"
 
 
 def _unknown_argument(function: Callable[..., object], given: Iterable[str], known: Iterable[str]) -> str:

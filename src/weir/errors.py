@@ -195,7 +195,7 @@ def user_level() -> int:
 
 
 class LossWarning(UserWarning):
-    """Rows of a source file are missing from a collection."""
+    """Rows or columns of a file are left out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))

@@ -107,6 +107,7 @@ def slow_reader(separator: str, text: str) -> dict[str, dict[str, float]] | str:
 @example(table=(",", "qid,docno,score,tag\n1,1,0.25,a\rb\n"), block=64, rows=2)
 @example(table=(",", 'qid,docno,score,tag\n1,1,0.25,"a\rb"\n1,2,0.5,x\n'), block=64, rows=2)
 @example(table=(",", 'qid,docno,score,tag\n1,"a",0.25,b\r\r\n1,2,0.5,x\n'), block=64, rows=2)
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeypatch):
     separator, text = table
     path = tmp_path / ("r.csv" if separator == "," else "r.tsv")

@@ -495,6 +495,7 @@ def test_no_query_is_dropped_in_silence(text, tmp_path):
         assert written(tmp_path / "out")[0] == {"q1": read, "q2": "weirs"}
 
 
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_a_separator_named_for_a_spreadsheet_is_known_to_import(tmp_path):
     text = "\ufeffsep=;\r\nquery_id;query;doc_id;relevance\r\nq;red shoes;a;1\r\nq;red shoes;b;2\r\n"
     imported(tmp_path, "g.csv", text)

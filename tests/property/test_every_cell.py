@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weir.core.qrels import Qrels
-from weir.errors import RankingWarning, WeirError
+from weir.errors import LossWarning, RankingWarning, WeirError
 from weir.files.formats import trec_fault
 from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing.importer import import_files
@@ -36,6 +36,7 @@ def _number(text: str) -> float | None:
 def _outcome(read, path: Path) -> dict[str, dict[str, float]] | str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
+        warnings.simplefilter("ignore", LossWarning)
         try:
             return read(path).to_dict()
         except WeirError as error:
@@ -172,6 +173,7 @@ def test_lines_of_trec_are_read_alike_by_eval_and_import_or_refused(lines, ends,
 
 
 @pytest.mark.parametrize("name", ["j.csv", "j.tsv", "j.jsonl"])
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_a_blank_grade_never_takes_the_one_of_the_next_row(name, tmp_path):
     """One quoted cell, or none: the blank grade of d1 is refused, its line named."""
     path = tmp_path / name

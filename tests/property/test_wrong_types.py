@@ -262,6 +262,12 @@ def test_what_was_given_and_what_is_expected_are_named(call, says):
     assert says in str(refused.value)
 
 
+def test_what_follows_in_any_number_is_not_what_has_a_name_alone():
+    """Of `compare(qrels, *systems, measures=...)` the second system stands where the first name does."""
+    assert weir.compare(QRELS, RUN, RUN, RUN, measures=["AP"], baseline="system 1")
+    assert weir.compare(QRELS, {"a": RUN, "b": RUN}, ["AP"], baseline="a")
+
+
 def test_numbers_of_numpy_are_numbers():
     assert str(weir.nDCG @ np.int64(10)) == "nDCG@10"
     assert len(weir.fuse([RUN, RUN], k=np.int32(2))) == len(QRELS)

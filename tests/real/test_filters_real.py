@@ -55,7 +55,7 @@ def test_a_filter_after_the_search_leaves_what_it_permits_and_one_during_it_more
     whole = weir.load(shared / "data" / "scifact")
     dataset = weir.Dataset.of(whole.corpus, whole.queries.take(np.arange(60)), whole.qrels)
     encoder = weir.encoder(bag_of_words, name="words", version="1", similarity="cosine")
-    rules = weir.FilterRules(selectivity=(1, 0.1), overfetch=(1, 40), efforts=(1000,))
+    rules = weir.FilterRules(selectivity=(1, 0.1), overfetch=(1, 40), effort=(1000,))
     with system_of(name, encoder, shared, tmp_path, monkeypatch) as system:
         [study] = weir.filters(dataset, system, rules=rules)
         if name == "pgvector":

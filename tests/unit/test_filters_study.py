@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,6 +110,25 @@ def test_a_filter_after_an_exact_search_of_everything_is_exact(drawn):
     assert found["none", 1.0, "after", 0, 1].judged == QUERIES
 
 
+def test_what_a_query_may_not_have_is_permitted_by_no_filter(drawn):
+    dataset, encoder = drawn
+    lists = {"candidates": {"q1": ["d1", "d2", "d3", "absent"]}, "excluded": {"q2": ["d2", "d5"]}}
+    limited = weir.Dataset.of(
+        dataset.corpus, weir.Queries(dataset.queries.ids, dataset.queries.text), dataset.qrels, **lists
+    )
+    rules = weir.FilterRules(k=5, selectivity=(1, 0.5), overfetch=(N,))
+    found = by_group(weir.filters(limited, DENSE(encoder), rules=rules)[0])
+    none = found["none", round(1 - (N - 3 + 2) / QUERIES / N, 3), "after", 0, N]
+    assert (none.recall, none.short, none.queries) == (1, 0, QUERIES)
+    assert all(one.recall == 1 for one in found.values())
+    own = weir.Dataset.of(
+        dataset.corpus, {"d0": "query 0", "d1": "query 1"}, {"d0": {"d5": 1}, "d1": {"d1": 1}}
+    )
+    own = replace(own, layout=replace(own.layout, self_match="drop"))
+    [study] = weir.filters(own, DENSE(encoder), rules=rules)
+    assert (study.searches[0].permitted, study.searches[0].judged) == (N - 1, 1)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_indexes_apply_filters_while_they_search(drawn):
     pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")
@@ -123,7 +143,7 @@ def test_indexes_apply_filters_while_they_search(drawn):
     every = found["by lot", 0.2, "during", 8, 1]
     assert (every.recall, every.short, every.compared) == (1, 0, 8 + 0.2 * N)
     assert found["by lot", 0.2, "during", 2, 1].recall < 1
-    graph = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5, efforts=(N,)))
+    graph = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5, effort=(N,)))
     found = by_group(graph[0])
     narrow = ("far", 0.01, "during")
     assert found[*narrow, 16, 1].recall < found[*narrow, N, 1].recall == 1
@@ -132,8 +152,9 @@ def test_indexes_apply_filters_while_they_search(drawn):
     assert "is asked without filters" in str(
         weir.filters(dataset, DENSE(encoder, index="PQ4x4"), rules=rules)
     )
-    with pytest.raises(BadValue, match="apply to graphs and lists only"):
-        weir.filters(dataset, DENSE(encoder, index="Flat"), rules=weir.FilterRules(efforts=(4,)))
+    for index in ("Flat", None):
+        with pytest.raises(BadValue, match="`effort` applies to graphs and lists only"):
+            weir.filters(dataset, DENSE(encoder, index=index), rules=weir.FilterRules(effort=(4,)))
 
 
 def test_what_cannot_be_studied_is_one_line(drawn, tmp_path, capsys):
@@ -142,7 +163,7 @@ def test_what_cannot_be_studied_is_one_line(drawn, tmp_path, capsys):
         weir.filters(dataset, "bm25")
     with pytest.raises(BadValue, match="no document of dataset fits the filter year > 50"):
         weir.filters(dataset, DENSE(encoder), filter=["year > 50"])
-    for wrong in ({"selectivity": (0.0,)}, {"overfetch": ()}, {"target": 2.0}, {"efforts": (0,)}, {"k": 0}):
+    for wrong in ({"selectivity": (0.0,)}, {"overfetch": ()}, {"target": 2.0}, {"effort": (0,)}, {"k": 0}):
         with pytest.raises(BadValue, match=next(iter(wrong))):
             weir.FilterRules(**wrong)
     assert main(["study", "filters", "-d", "scifact", "-s", "bm25", "--selectivity", "half"]) == 2

@@ -159,6 +159,17 @@ def test_odd_column_types_of_pandas():
     assert qrels_from(frame.astype({"grade": "float64"})).to_dict() == QRELS
 
 
+def test_named_levels_of_an_index_are_columns():
+    for frame, read, expected in ((RUN_ROWS, run_from, RUN), (QRELS_ROWS, qrels_from, QRELS)):
+        rows = pd.DataFrame(frame)
+        query, doc, number = rows.columns
+        assert read(rows.set_index(query)).to_dict() == expected
+        assert read(rows.set_index([query, doc])).to_dict() == expected
+        assert read(rows.set_index([query, doc])[number]).to_dict() == expected
+        with pytest.raises(BadValue, match=f"two columns named '{number}'"):
+            read(pd.concat([rows, rows[[number]]], axis=1))
+
+
 MIXED = {"qid": [1, "1"], "docno": ["a", "b"], "score": [1.0, 2.0]}
 BAD_RUNS = [
     (MIXED, BadValue, "column qid: identifier '1' occurs twice"),

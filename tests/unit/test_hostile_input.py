@@ -314,6 +314,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("role", ["judgments", "run"])
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_a_bomb_is_refused_before_it_takes_memory_or_time(tmp_path, capsys, qrels, bomb, role):
     make, said = BOMBS[bomb]
     path, began = str(make(tmp_path)), time.process_time()

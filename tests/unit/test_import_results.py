@@ -88,6 +88,22 @@ def test_responses_of_engines_are_rankings_of_queries_that_they_do_not_name(tmp_
     assert list(imported(tmp_path, mixed)["r"]) == ["id:n:doc::d2", "id:n:doc::d1", "index:other/0"]
 
 
+def test_responses_are_of_the_queries_that_whoever_kept_them_names(tmp_path):
+    answers = [{"hits": {"hits": HITS}}, {"hits": {"hits": [{"_index": "i", "_id": "d3", "_score": 80}]}}]
+    named = [{"qid": str(n), **one} for n, one in enumerate(answers, 1)]
+    assert imported(tmp_path, named, "r.jsonl") == RUN
+    assert imported(tmp_path, {one["qid"]: one for one in named}) == RUN
+    children = [{"id": f"id:n:doc::{d}", "relevance": s, "fields": {}} for d, s in RUN["1"].items()]
+    assert imported(tmp_path, {"7": {"root": {"children": children}}}) == {"7": RUN["1"]}
+    texts = [{"query": text, **one} for text, one in zip(("flood", "x"), answers, strict=True)]
+    found = imported(tmp_path, texts, "r.jsonl")
+    queries = map(json.loads, (tmp_path / "out" / "queries.jsonl").read_text().splitlines())
+    assert [(one["text"], found[one["_id"]]) for one in queries] == [("flood", RUN["1"]), ("x", RUN["2"])]
+    assert (
+        imported(tmp_path, [named[0], named[0] | answers[1]], "r.jsonl") == RUN
+    )  # one name twice: by number
+
+
 def test_scores_of_retrieval_never_become_grades(tmp_path, capsys):
     path = tmp_path / "atlas.json"
     path.write_text(json.dumps(ATLAS))

@@ -19,7 +19,7 @@ from tests.unit.test_cli import refused
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadRanking, BadValue, FormatError, MissingExtra, WeirError
+from weir.errors import BadRanking, BadValue, FormatError, LossWarning, MissingExtra, WeirError
 from weir.files import frames, tables
 from weir.files import text_files as packed
 from weir.files.frames import judged_from, qrels_from, run_from
@@ -449,3 +449,19 @@ def test_a_bad_line_of_json_lines_is_named(tmp_path, line, said):
     (path,) = written_files(tmp_path, r__jsonl=first + line + "\n")
     with pytest.raises(WeirError, match=said):
         read_run(path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.arrow"])
+@pytest.mark.parametrize(("kind", "number"), [("run", "score"), ("qrels", "relevance")])
+def test_columns_that_are_not_read_are_named(tmp_path, name, kind, number):
+    row = {"query_id": "q", "doc_id": "d", number: 1, "title": "t", "iter": 0, "Annotator": "a"}
+    path, joined = tmp_path / name, "\t" if name.endswith("tsv") else ","
+    if name.endswith("jsonl"):
+        path.write_text(json.dumps(row) + "\n")
+    elif name.endswith("sv"):
+        path.write_text(f"{joined.join(row)}\n{joined.join(map(str, row.values()))}\n")
+    else:
+        table = pa.Table.from_pylist([row])
+        pq.write_table(table, path) if name.endswith("parquet") else feather.write_feather(table, path)
+    with pytest.warns(LossWarning, match=rf"{name}: not read: 2 columns, title, Annotator$"):
+        (read_run if kind == "run" else read_qrels)(path)

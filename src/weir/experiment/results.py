@@ -451,8 +451,10 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
     """Return the finished cell with these rows; raises StoreError if it is gone."""
+    wanted = [row.to_dict() for row in rows]  # NaN as None: from Python 3.13 on rows with NaN equal none
     alike = (cell for cell in cells_in(folder) if bool(rows) == bool(cell.rows))
-    cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
+    stored = ((cell, [row.to_dict() for row in cell.rows]) for cell in alike)
+    cell = next((cell for cell, there in stored if all(row in there for row in wanted)), None)
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
     return replace(cell, rows=tuple(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from weir.errors import BadValue, FormatError, WeirError, nearest_names
+from weir.core.rounding import counted
+from weir.errors import BadValue, FormatError, LossWarning, WeirError, nearest_names, user_level
 
 Kind: TypeAlias = Literal["run", "qrels"]
 Tiers: TypeAlias = tuple[frozenset[str], ...]
@@ -161,6 +163,10 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     if what == "score" and (distances := of_role(columns, "distance")):
         hint = f"; of '{distances[0]}' less is better: weir data import FILE -o DIR makes scores of distances"
+    elif what == "score" and of_role(columns, "grade"):
+        hint = "; grades are judgments', which come first, then the run"
+    elif what == "score" and of_role(columns, "rank") and path is None:
+        hint = "; ranks without scores are given as {query: documents in rank order}"
     elif what == "score" and of_role(columns, "rank"):
         hint = "; ranks without scores are read by: weir data import FILE -o DIR --as run-ranks"
     elif what in ("score", "grade") and len(columns) == 2:
@@ -244,6 +250,26 @@ def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     """Return the position of the origin column of judgments; None if missing or for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
+
+
+_OF_TREC = {"q0", "iter", "iteration", "tag"}
+"""Columns of TREC's formats that say nothing of the ranking."""
+
+
+def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
+    """Warn (LossWarning) of columns that neither a run nor judgments have; raises as `three_columns`."""
+    found = rank_column(columns, kind), origin_column(columns, kind), system_column(columns, kind)
+    used = {*three_columns(columns, kind, path), *found}
+    known = {*_OF_TREC, *(map(fold, SHEET_HEAD) if kind == "qrels" and is_sheet(columns) else ())}
+    others = (name for n, name in enumerate(columns) if n not in used and name.strip())
+    if unread := [name for name in others if fold(name) not in known]:
+        said = f"{path}: not read: {counted(len(unread), 'column')}, {', '.join(unread)}"
+        warnings.warn(LossWarning(said), stacklevel=user_level())
+
+
+def is_sheet(columns: Sequence[str]) -> bool:
+    """Return whether a table begins with the columns of a judging sheet."""
+    return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:

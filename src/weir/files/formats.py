@@ -18,18 +18,19 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.strings import Bytes, Float64, Strings
-from weir.errors import FormatError, RankingWarning
+from weir.errors import FormatError, RankingWarning, user_level
 from weir.files.column_names import (
-    SHEET_HEAD,
     WRITTEN,
     ColumnLayout,
     Kind,
     has_ranks,
     is_header,
     is_named,
+    is_sheet,
     kind_of,
     origin_column,
     rank_column,
+    say_unread,
     system_column,
     three_columns,
 )
@@ -307,7 +308,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
     """Return whether a file begins with the columns of a judging sheet; `head` as in `table_head`."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
-    return tuple(table_head(path, path.suffix == ".tsv", head).cells[:3]) == SHEET_HEAD[:3]
+    return is_sheet(table_head(path, path.suffix == ".tsv", head).cells)
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
@@ -595,7 +596,7 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     if pairs:
         rows = table_rows(buf, table, (0, 1))
         said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
-        warnings.warn(RankingWarning(said), stacklevel=2)
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
         return rows
     empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
     if len(empty):
@@ -646,8 +647,9 @@ def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
         if kind == "run" and len(cells) == 3 and _is_number(cells[2]):
             expected += f"; {_ONLY_RANKS}"
         raise FormatError(path, f"'{line[:80]}'" if line else "no header", expected, head.lines)
-    rank = rank_column(cells, kind)
-    return ColumnLayout(separator, tuple(cells), *three_columns(cells, kind, path), rank)
+    three, rank = three_columns(cells, kind, path), rank_column(cells, kind)
+    say_unread(path, cells, kind)
+    return ColumnLayout(separator, tuple(cells), *three, rank)
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:

@@ -23,7 +23,7 @@ from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
+from weir.errors import BadRanking, BadValue, RankingWarning, WeirError, user_level
 from weir.files.column_names import Kind, is_named, origin_column, rank_column, system_column, three_columns
 from weir.files.one_system import SystemRow, refuse_several_systems
 from weir.files.parsers import Source
@@ -182,7 +182,7 @@ def is_columns(value: Mapping[Any, Any]) -> bool:
 
 def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
     """Return `use` of a large frame, read through Arrow's stream; None for unusual frames, which take the slow path."""
-    frame: Any = value.collect() if _is_lazy(value) else value  # type: ignore[attr-defined]  # polars has it
+    frame = _at_hand(value)
     if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _STREAM_ROWS:
         return None
     try:
@@ -195,17 +195,33 @@ def _is_lazy(value: object) -> bool:
     return hasattr(value, "collect_schema") and hasattr(value, "collect")
 
 
-def frame_columns(value: object) -> Columns | None:
-    """Return {name: function that returns its cells} of a frame, columns or named tuples; None for other values."""
+def _at_hand(value: object) -> Any:  # noqa: ANN401  any library's frame
+    """Return a lazy frame collected, and a frame or series of pandas with the named levels of its index as columns."""
     frame: Any = value
     if _is_lazy(frame):
-        frame = frame.collect()
+        return frame.collect()
+    levels = getattr(getattr(frame, "index", None), "names", None)
+    series = not hasattr(frame, "columns")
+    if levels is None or None in levels or not hasattr(frame, "reset_index") or (series and len(levels) == 1):
+        return frame  # a series by query is a value of its own
+    return frame.reset_index()
+
+
+def frame_columns(value: object) -> Columns | None:
+    """Return {name: function that returns its cells} of a frame, columns or named tuples; None for other values.
+
+    Raises BadValue for two columns of one name.
+    """
+    frame = _at_hand(value)
     if isinstance(frame, Mapping):
         sequences = [isinstance(c, (Sequence, np.ndarray)) and not isinstance(c, str) for c in frame.values()]
         columns = sequences and all(sequences) and is_named([str(name) for name in frame])
         return {str(k): partial(list, c) for k, c in frame.items()} if columns else None
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if isinstance(names, Iterable) and hasattr(frame, "__getitem__"):
+        names = list(names)
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise BadValue(f"found two columns named '{twice[0]}'; expected each name once")
         return {str(name): partial(_column, frame, name) for name in names}
     # Named tuples are such as the ScoredDoc and Qrel of ir-measures.
     rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes)) else []
@@ -375,7 +391,7 @@ def _examples(identifiers: Iterable[object]) -> dict[str, object]:
 
 
 def _warn_exchanged(why: str) -> None:
-    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=4)
+    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=user_level())
 
 
 def _whole(kind: type) -> bool:

@@ -22,7 +22,7 @@ from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
 from weir.core.strings import Bytes, Strings, first_repeated, take_strings
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.files.column_names import Kind, origin_column, rank_column, three_columns
+from weir.files.column_names import Kind, origin_column, rank_column, say_unread, three_columns
 from weir.files.json_record import json_fault, require_values
 from weir.files.parsers import (
     BLOCK_ROWS,
@@ -246,6 +246,7 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
         if not names:
             columns = list(records.rows[0])
             names = [columns[at] for at in three_columns(columns, kind, path)]
+            say_unread(path, columns, kind)
             at = rank_column(columns, kind)
             place = None if at is None else columns[at]
 

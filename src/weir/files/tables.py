@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from weir.core.qrels import Origins
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue, FormatError, is_shortage, require
-from weir.files.column_names import Kind, origin_column, rank_column, system_column, three_columns
+from weir.files.column_names import (
+    Kind,
+    origin_column,
+    rank_column,
+    say_unread,
+    system_column,
+    three_columns,
+)
 from weir.files.one_system import SystemRow
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
 from weir.files.text_files import PACKED, check_unpacked, is_stream, open_bytes
@@ -282,8 +289,10 @@ def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: obje
 
 
 def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:
-    rank = rank_column(names, kind)
-    return *three_columns(names, kind, path), *(() if rank is None else (rank,))
+    rank, three = rank_column(names, kind), three_columns(names, kind, path)
+    if path is not None:
+        say_unread(path, names, kind)
+    return *three, *(() if rank is None else (rank,))
 
 
 def _ranks(column: Arrow) -> Float64 | None:

@@ -65,8 +65,6 @@ def _columns(value: object) -> Columns | None:
         return {str(name): partial(list, cells) for name, cells in columns_of(frame).items()}
     if not hasattr(frame, "columns") and not hasattr(frame, "column_names"):
         return None
-    if getattr(getattr(frame, "index", None), "name", None) is not None:
-        frame = frame.reset_index()
     return frame_columns(frame)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
@@ -19,7 +21,7 @@ from weir.core.qrels import WRITE_QRELS, Origins, Qrels, plain_grades
 from weir.core.run import WRITE_RUN, Run
 from weir.core.strings import Int64, Strings
 from weir.core.tables import Table, sentences
-from weir.errors import BadValue, UnknownName, require
+from weir.errors import BadValue, LossWarning, UnknownName, require
 from weir.files.atomic import atomic_file, is_stream
 from weir.files.column_names import (
     BEIR_HEAD,
@@ -162,7 +164,8 @@ def convert(
     progress(f"reading {source.name}", 0, 1)
     written_rows = partial(progress, f"writing {target.name}")
     if kind == "run":
-        run = read_run(source)
+        with _said_by_conversion():
+            run = read_run(source)
         passages = 0 if parents is None else len(run.doc)
         run = run if parents is None else run.collapsed(parents)
         write_run(run, target, written_rows, lists=lists)
@@ -170,12 +173,20 @@ def convert(
         return Conversion(
             target, kind, len(run.queries), len(run.doc), lists, passages=passages, columns=lost
         )
-    qrels, repeated = read_qrels_counted(source)
+    with _said_by_conversion():
+        qrels, repeated = read_qrels_counted(source)
     write_qrels(qrels, target, written_rows)
     name, rows = ("trec", True) if form is None else (form.name, form.rows)
     without = name if qrels.origin is not None and (name == "trec" or not rows) else ""
     count, lost = len(qrels.queries), _columns_lost(source, "qrels")
     return Conversion(target, kind, count, len(qrels.doc), False, repeated, without, columns=lost)
+
+
+@contextmanager
+def _said_by_conversion() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LossWarning)
+        yield
 
 
 def _columns_lost(source: Path, kind: Kind) -> tuple[str, ...]:

@@ -189,7 +189,7 @@ def _judged_notes(
     far = compared and rates[high] - rates[low] >= APART
     apart = f", {percent(rates[high])} of {high}'s" if far else ""
     queries = " of answered queries" if answered_alone else ""
-    if compared and rates[low] < FEW_JUDGED and rates[high] >= MANY_TIMES * rates[low]:
+    if compared and low != high and rates[low] < FEW_JUDGED and rates[high] >= MANY_TIMES * rates[low]:
         apart += f"; {low} may be a ranking of another collection, or name documents otherwise"
     return [
         Note(

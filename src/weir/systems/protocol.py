@@ -132,12 +132,18 @@ class Searcher(Protocol):
         ...
 
 
+@runtime_checkable
+class _HoldsCorpus(Protocol):
+    corpus: Corpus
+
+
 def index_repr(searcher: object) -> str:
     """Return a line such as `<BM25Searcher bm25: 80 documents>`: the `__repr__` of an index, whose parts are arrays."""
     name = getattr(searcher, "system", getattr(searcher, "name", ""))
     holds = searcher
-    while not hasattr(holds, "corpus"):
-        holds = next(getattr(holds, part) for part in ("first", "inner", "index") if hasattr(holds, part))
+    while not isinstance(holds, _HoldsCorpus):
+        parts = (getattr(holds, name, None) for name in ("first", "inner", "index"))
+        holds = next(part for part in parts if part is not None)
     return f"<{type(searcher).__name__}{f' {name}' if name else ''}: {len(holds.corpus):,} documents>"
 
 

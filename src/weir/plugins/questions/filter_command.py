@@ -27,8 +27,9 @@ def _numbers(_: click.Context, option: click.Parameter, text: str) -> tuple[floa
         raise BadValue(f"{option.opts[0]}: found '{text}'; expected numbers such as 1,4,16") from None
 
 
-def _several(default: str) -> dict[str, object]:
-    return {"multiple": False, "type": str, "default": default, "callback": _numbers, "metavar": "NUMBERS"}
+def _several(default: str, about: str) -> dict[str, object]:
+    usual = {"multiple": False, "type": str, "default": default, "callback": _numbers, "metavar": "NUMBERS"}
+    return {**usual, "help": f"{about}, between commas."}
 
 
 @click.command("filters")
@@ -37,9 +38,10 @@ def _several(default: str) -> dict[str, object]:
 @options("weir.plugins.questions.filtering.filters", "dataset filter exact results",
          exact={"metavar": "SYSTEM"}, filter={"metavar": "CONDITION"}, results={"type": FOLDER})  # fmt: skip
 @options("weir.plugins.questions.filter_recall.FilterRules",
-         "k selectivity overfetch efforts target measure seed", "rules",
-         selectivity=_several("1,0.5,0.1,0.01"), overfetch=_several("1,4,16,64"),
-         efforts={"flags": "--effort", **_several("")})  # fmt: skip
+         "k selectivity overfetch effort target measure seed", "rules",
+         selectivity=_several("1,0.5,0.1,0.01", "Shares of the documents that the made filters permit"),
+         overfetch=_several("1,4,16,64", "Times k documents asked for where the filter is applied after the search"),
+         effort=_several("", "Candidates (HNSW) or lists (IVF) that a query visits"))  # fmt: skip
 @device_option
 @budget_option
 @forms("json", "csv", "markdown")

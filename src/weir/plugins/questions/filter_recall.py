@@ -48,7 +48,7 @@ class FilterRules:
     """Shares of the documents that the made filters permit; a query's own filters are grouped by them."""
     overfetch: tuple[int, ...] = (1, 4, 16, 64)
     """Times k documents that are asked for where the filter is applied after the search."""
-    efforts: tuple[int, ...] = ()
+    effort: tuple[int, ...] = ()
     """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, and up to 64 times it."""
     target: float = 0.95
     """The recall that is to be reached again."""
@@ -61,7 +61,7 @@ class FilterRules:
         check_whole("k", self.k)
         check_whole("seed", self.seed, 0)
         object.__setattr__(self, "measure", str(parse_measure(self.measure)))
-        for name, least in (("selectivity", 1), ("overfetch", 1), ("efforts", 0)):
+        for name, least in (("selectivity", 1), ("overfetch", 1), ("effort", 0)):
             values = tuple(getattr(self, name))
             object.__setattr__(self, name, values)
             most = 1 if name == "selectivity" else math.inf
@@ -262,16 +262,16 @@ def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
         of = [pair for pair in found if pair[0].applied == applied and pair[0].filter != UNFILTERED]
         broken = [usual for usual, _ in of if usual.recall < one.target]
         if not broken:
-            lines.append(f"applied {applied} the search, no filter takes it below {one.target:g}")
+            lines.append(f"applied {applied} the search, recall is {one.target:g} or more under every filter")
             continue
         first, never = (
             max(broken, key=lambda usual: usual.selectivity),
             sum(reached is None for _, reached in of),
         )
         lines.append(
-            f"applied {applied} the search, {count(len(broken))} of {counted(len(of), 'filter')} take it below "
-            f"{one.target:g}, the broadest {first.filter} at {percent(first.selectivity)}, {score(first.recall)}; "
-            f"{count(never)} with every setting tried"
+            f"applied {applied} the search, recall is below {one.target:g} under {count(len(broken))} of "
+            f"{counted(len(of), 'filter')}, the broadest {first.filter} at {percent(first.selectivity)}, "
+            f"{score(first.recall)}; under {count(never)} with every setting tried"
         )
     during = [(u, again) for u, again in found if u.applied == "during" and not math.isnan(u.compared)]
     narrow = [usual for usual, again in during if again is None or again.compared >= usual.permitted]

@@ -119,9 +119,7 @@ class _Asker:
 
 def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> _Asker:
     usual, most = near.efforts()
-    if rules.efforts and not usual:
-        raise BadValue("`efforts` apply to graphs and lists only, such as HNSW and IVF")
-    tried = rules.efforts or [usual * times for times in EFFORTS]
+    tried = rules.effort or [usual * times for times in EFFORTS]
 
     def ask(number: int, depth: int, effort: int, permitted: Mask | None) -> tuple[Int64, float]:
         return near.near_among(vectors[number], depth, effort, permitted)
@@ -224,6 +222,10 @@ def _studied(
         raise BadValue(
             f"{system} compares vectors whose lengths differ by {distance}, exact answers are by dot product; expected "
             "distance = inner, or an encoder with similarity = cosine"
+        )
+    if rules.effort and not any(asker.efforts):
+        raise BadValue(
+            f"`effort` applies to graphs and lists only, such as HNSW32 and IVF64,Flat; {system} has neither"
         )
     qrels, places = dataset.qrels, corpus.ids.tie_ranks
     judged, of = corpus.ids.codes(qrels.docs.strings)[qrels.doc], qrels.queries.codes(queries.ids.strings)

@@ -62,7 +62,9 @@ class Rooms:
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):
-            rooms._rooms[sheet.parent.name] = Room.open(sheet.parent, None, suggestions)
+            room = rooms._rooms[sheet.parent.name] = Room.open(sheet.parent, None, suggestions)
+            if room.tasks.golden:  # a process that ended between the sheet and the queries is caught up with
+                _write_queries(sheet.parent, room.tasks.queries)
         return rooms
 
     def __iter__(self) -> Iterator[Room]:
@@ -138,8 +140,7 @@ class Rooms:
             asked[query] = text
             subject = Subject(collection, dataset.corpus, Queries.of(asked), dataset.qrels)
             room = self._grown(name, subject, query, documents, {"golden": f"{name}.toml"})
-            rows = [json.dumps({"_id": one, "text": of}, ensure_ascii=False) for one, of in asked.items()]
-            write_text(sheet.with_name("queries.jsonl"), "\n".join(rows) + "\n")
+            _write_queries(sheet.parent, asked)
             write_text(self.folder / f"{name}.toml", _collection_file(dataset, name))
             return room, query
 
@@ -195,6 +196,14 @@ class Rooms:
         else:
             self._rooms[name] = Room.open(folder, subject, self.suggestions)
         return self._rooms[name]
+
+
+def _write_queries(folder: Path, queries: Mapping[str, str]) -> None:
+    """Write the texts of a golden set's queries, unless they are there."""
+    rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
+    path, text = folder / "queries.jsonl", "\n".join(rows) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
 
 
 def _golden_name(collection: str) -> str:

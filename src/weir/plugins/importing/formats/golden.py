@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from weir.core.rounding import counted
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, of_role, usual
 from weir.plugins.importing.cells import (
@@ -448,7 +449,7 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         for item in items:
             yield replace(item, split=split, origin=origin) if isinstance(item, Judgment) else item
     if silent_rows and "relevant" in layout.roles:
-        yield FileRemark(f"{silent_rows} rows name no relevant document")
+        yield FileRemark(f"{counted(silent_rows, 'row names', 'rows name')} no relevant document")
 
 
 def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:

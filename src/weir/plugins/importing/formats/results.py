@@ -53,11 +53,28 @@ class _Answered:
         return objects(self.fields, self.field)
 
     def key(self) -> ItemKey:
-        inner = table_at(self.fields, "query")
-        name = self.name or text_of(self.fields, *_QUERY_IDS) or text_of(inner, *_QUERY_IDS)
-        text = text_of(inner, "text", "query") if inner else text_of(self.fields, *_QUERY_TEXTS)
+        found = _query_key(self.name, self.fields)
         own = {plain_text(one.get("qid")) for one in self.listed} - {""}
-        return ItemKey(name or (own.pop() if len(own) == 1 else ""), text)
+        return ItemKey(found.id or (own.pop() if len(own) == 1 else ""), found.text)
+
+
+def _query_key(name: str, fields: Mapping[str, Any]) -> ItemKey:
+    """Return how an object calls the query that it answers, with `name` as its key in the file if not ""."""
+    inner = table_at(fields, "query")
+    text = text_of(inner, "text", "query") if inner else text_of(fields, *_QUERY_TEXTS)
+    return ItemKey(name or text_of(fields, *_QUERY_IDS) or text_of(inner, *_QUERY_IDS), text)
+
+
+def _by_query(contents: Contents, *own: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return (where, name, fields) of each object of a list, unnamed, or of one object by name.
+
+    own: fields of a single answer, which is no object of answers by name.
+    """
+    value = contents.value
+    by_name = isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values())
+    if by_name and value.keys().isdisjoint(own):
+        return [(f"query {name}", name, value[name]) for name in value]
+    return [(row.where, "", row.fields) for row in contents.rows]
 
 
 def _is_returned(member: object) -> bool:
@@ -67,13 +84,9 @@ def _is_returned(member: object) -> bool:
 
 
 def _answered(contents: Contents) -> list[_Answered]:
-    rows = [(row.where, "", row.fields) for row in contents.rows]
-    value = contents.value
-    if isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values()):
-        rows = [(f"query {name}", name, value[name]) for name in value]
     answered = []
     judged, grades = field_names().every("relevant", "grade"), field_names().every("grade")
-    for where, name, fields in rows:
+    for where, name, fields in _by_query(contents):
         field = next((name for name in _LISTS if isinstance(fields.get(name), list)), "")
         if not field or not judged.isdisjoint(map(fold, fields)) or not all(map(_is_returned, fields[field])):
             return []
@@ -140,10 +153,12 @@ def _one_object(contents: Contents) -> Mapping[str, Any]:
 
 
 # ----------
-# Responses of Elasticsearch, OpenSearch and Vespa, which do not name their queries.
+# Responses of Elasticsearch, OpenSearch and Vespa, which do not name their queries unless whoever kept them did.
 
 
-Response = tuple[str, list[dict[str, Any]]]  # where it stands, and its hits
+Response = tuple[
+    str, ItemKey, list[dict[str, Any]]
+]  # where it stands, its query if it is known, and its hits
 
 
 def _responses(contents: Contents) -> list[Response]:
@@ -151,9 +166,9 @@ def _responses(contents: Contents) -> list[Response]:
     sets.
     """
     found: list[Response] = []
-    for row in contents.rows:
-        several = objects(row.fields, "responses")
-        for n, one in enumerate(several or [row.fields], 1):
+    for where, name, fields in _by_query(contents, "hits", "responses"):
+        several = objects(fields, "responses")
+        for n, one in enumerate(several or [fields], 1):
             hits = value_at(one, "hits", "hits")
             if not isinstance(hits, list) or not all(
                 identifier(hit.get("_id")) for hit in objects(one, "hits", "hits")
@@ -162,18 +177,21 @@ def _responses(contents: Contents) -> list[Response]:
             workbench = {"searchText", "judgmentRatings", "querySetId", "querySetQueries"}
             if any(workbench & set(source) for source in sources(one)):
                 return []
-            found.append((f"response {n}" if several else row.where, objects(one, "hits", "hits")))
-    return found if any(hits for _, hits in found) else []
+            key = _query_key("" if several else name, one)
+            found.append((f"response {n}" if several else where, key, objects(one, "hits", "hits")))
+    return found if any(hits for *_, hits in found) else []
 
 
-def _named(contents: Contents, responses: list[Response]) -> Iterator[tuple[ItemKey, Response]]:
-    for n, response in enumerate(responses, 1):
-        yield ItemKey(contents.stem if len(responses) == 1 else str(n)), response
-
-
-def _unnamed(contents: Contents, responses: list[Response]) -> FileRemark:
-    how = f"'{contents.stem}', as the file is" if len(responses) == 1 else "by number, 1 being the first"
-    return FileRemark(f"responses do not name their queries: called {how}")
+def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKey], list[Item]]:
+    """Return the query of each response, and what is said of the queries."""
+    keys = [key for _, key, _ in responses]
+    if all(key != ItemKey() for key in keys) and len(set(keys)) == len(keys):
+        return keys, [FoundQuery(key, where, {}) for where, key, _ in responses]
+    numbers = [contents.stem] if len(keys) == 1 else [str(n) for n in range(1, len(keys) + 1)]
+    how = f"'{contents.stem}', as the file is" if len(keys) == 1 else "by number, 1 being the first"
+    some = any(key != ItemKey() for key in keys)
+    lack = "leave out the query, or name one twice" if some else "do not name their queries"
+    return [ItemKey(number) for number in numbers], [FileRemark(f"responses {lack}: called {how}")]
 
 
 @reader(
@@ -184,17 +202,19 @@ def _unnamed(contents: Contents, responses: list[Response]) -> FileRemark:
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Read a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes."""
     responses = _responses(contents)
-    yield _unnamed(contents, responses)
-    indexes = {plain_text(hit.get("_index")) for _, hits in responses for hit in hits}
-    for key, (where, hits) in _named(contents, responses):
+    indexes = {plain_text(hit.get("_index")) for *_, hits in responses for hit in hits}
+    keys, said = _queries(contents, responses)
+    yield from said
+    for key, (where, _own, hits) in zip(keys, responses, strict=True):
         docs = [document_key(hit, indexes) for hit in hits]
         yield ranking_item(key, docs, where, [number(hit.get("_score")) for hit in hits])
 
 
 def _vespa_responses(contents: Contents) -> list[Response]:
-    found = [(row.where, objects(row.fields, "root", "children")) for row in contents.rows]
-    has_hits = all(isinstance(row.fields.get("root"), dict) for row in contents.rows)
-    hits = [hit for _, hits in found for hit in hits]
+    rows = _by_query(contents, "root")
+    found = [(where, _query_key(name, of), objects(of, "root", "children")) for where, name, of in rows]
+    has_hits = all(isinstance(fields.get("root"), dict) for *_, fields in rows)
+    hits = [hit for *_, hits in found for hit in hits]
     return found if has_hits and hits and all("relevance" in hit and "id" in hit for hit in hits) else []
 
 
@@ -204,17 +224,18 @@ def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     prefix.
     """
     responses = _vespa_responses(contents)
-    yield _unnamed(contents, responses)
     own = [
         plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"])
-        for _, hits in responses
+        for *_, hits in responses
         for hit in hits
     ]
     heads = {name.partition("::")[0] for name in own}
     short = len(heads) == 1 and all(name.startswith("id:") and name.partition("::")[2] for name in own)
     if short:
         yield FileRemark(f"documents are called by what follows {heads.pop()}::")
-    for key, (where, hits) in _named(contents, responses):
+    keys, said = _queries(contents, responses)
+    yield from said
+    for key, (where, _own, hits) in zip(keys, responses, strict=True):
         ids = [plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"]) for hit in hits]
         docs = [ItemKey(name.partition("::")[2] if short else name) for name in ids]
         yield ranking_item(key, docs, where, [number(hit.get("relevance")) for hit in hits])
