@@ -130,8 +130,8 @@ def test_a_misspelt_name_of_a_module_is_named_with_the_nearest(place):
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(TypeError, match=r"^power lacks the arguments first and second$"):
-        weir.power(QRELS)
+    with pytest.raises(TypeError, match=r"^gate lacks the arguments first and second$"):
+        weir.gate()
     with pytest.raises(TypeError, match=r"^subset lacks the argument out$"):
         weir.subset("brook-news", docs=3)
     with pytest.raises(TypeError, match="no argument of evaluate named 'nothing'; known: "):
@@ -260,6 +260,12 @@ def test_what_was_given_and_what_is_expected_are_named(call, says):
     with pytest.raises(WeirError) as refused:
         call()
     assert says in str(refused.value)
+
+
+def test_what_follows_in_any_number_is_not_what_has_a_name_alone():
+    """Of `compare(qrels, *systems, measures=...)` the second system stands where the first name does."""
+    assert weir.compare(QRELS, RUN, RUN, RUN, measures=["AP"], baseline="system 1")
+    assert weir.compare(QRELS, {"a": RUN, "b": RUN}, ["AP"], baseline="a")
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,6 +108,25 @@ def test_a_filter_after_an_exact_search_of_everything_is_exact(drawn):
     far, near = (found[kind, 0.1, "after", 0, 1].correlation for kind in ("far", "near"))
     assert far < lot.correlation + 0.1 < near
     assert found["none", 1.0, "after", 0, 1].judged == QUERIES
+
+
+def test_what_a_query_may_not_have_is_permitted_by_no_filter(drawn):
+    dataset, encoder = drawn
+    lists = {"candidates": {"q1": ["d1", "d2", "d3", "absent"]}, "excluded": {"q2": ["d2", "d5"]}}
+    limited = weir.Dataset.of(
+        dataset.corpus, weir.Queries(dataset.queries.ids, dataset.queries.text), dataset.qrels, **lists
+    )
+    rules = weir.FilterRules(k=5, selectivity=(1, 0.5), overfetch=(N,))
+    found = by_group(weir.filters(limited, DENSE(encoder), rules=rules)[0])
+    none = found["none", round(1 - (N - 3 + 2) / QUERIES / N, 3), "after", 0, N]
+    assert (none.recall, none.short, none.queries) == (1, 0, QUERIES)
+    assert all(one.recall == 1 for one in found.values())
+    own = weir.Dataset.of(
+        dataset.corpus, {"d0": "query 0", "d1": "query 1"}, {"d0": {"d5": 1}, "d1": {"d1": 1}}
+    )
+    own = replace(own, layout=replace(own.layout, self_match="drop"))
+    [study] = weir.filters(own, DENSE(encoder), rules=rules)
+    assert (study.searches[0].permitted, study.searches[0].judged) == (N - 1, 1)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -66,6 +66,10 @@ def test_a_system_is_chosen_by_every_name_that_it_goes_by(tmp_path):
             shown = weir.compare(tmp_path / "results", labels=[f"mine={text}"])
             assert "mine" in {standing.system for one in shown for standing in one.standings}
     assert not systems_called("e", dict.fromkeys(systems, ""))
+    weir.benchmark(mine, systems[:1], "P@1", out=tmp_path / "old")
+    assert "two is new and not gated" in [
+        note.text for note in weir.gate(tmp_path / "old", tmp_path / "results", measures="P@1").notes()
+    ]
 
 
 @pytest.fixture

@@ -385,3 +385,37 @@ def test_aligned_lines_stay_aligned():
     lines = re.findall("<pre[^>]*>(.*?)</pre>", weir.listings.installation()._repr_html_())
     assert len({line.index(word) for word in ("0.3", "3.1") for line in lines if word in line[:40]}) <= 2
     assert any(line.startswith("  python   ") for line in lines)
+
+
+def test_queries_are_grouped_by_a_series_and_not_by_a_frame():
+    pd = pytest.importorskip("pandas")
+    groups = {q: "even" if int(q[1:]) % 2 == 0 else "odd" for q in JUDGED} | {"q0": None}
+    by_dict = repr(weir.compare(JUDGED, RUNS, "RR", by=groups))
+    assert repr(weir.compare(JUDGED, RUNS, "RR", by=pd.Series(groups))) == by_dict
+    assert repr(weir.compare(JUDGED, RUNS, "RR", by=pd.Series(groups).fillna(float("nan")))) == by_dict
+    with pytest.raises(weir.WeirError, match="by is of type DataFrame; expected"):
+        weir.compare(JUDGED, RUNS, "RR", by=pd.DataFrame({"q": ["q1"]}))
+    rows = pd.DataFrame({"query_id": ["q0"], "doc_id": ["d"], "relevance": [1], "rank": [1], "score": [1.0]})
+    for ranking, says in (
+        (
+            rows[["query_id", "doc_id", "rank"]],
+            "ranks without scores are given as {query: documents in rank order}",
+        ),
+        (rows[["query_id", "doc_id", "relevance"]], "grades are judgments', which come first, then the run"),
+    ):
+        with pytest.raises(weir.WeirError, match=says):
+            weir.evaluate(JUDGED, ranking, "RR")
+    with pytest.raises(weir.WeirError, match="groupby"):
+        weir.compare(JUDGED, rows)
+
+
+def test_warnings_name_the_line_of_the_user():
+    calls = [
+        call
+        for file in SOURCE.rglob("*.py")
+        for call in re.findall(r"stacklevel=(\w+(?:\(\))?)(.*)", file.read_text())
+    ]
+    assert len(calls) > 30
+    assert [(level, after) for level, after in calls if level != "user_level()"] == [
+        ("1", ")  # one place: each is said once")
+    ]

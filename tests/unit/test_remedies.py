@@ -135,6 +135,17 @@ def test_what_searches_a_corpus_given_with_the_queries_is_a_system():
         weir.system(Retrieves())
 
 
+def test_collections_in_memory_go_by_the_names_that_they_are_given():
+    parts = DOCUMENTS, {"q": "bread"}, {"q": ["d3"]}
+    one = weir.Dataset.of(*parts, "two")
+    table = weir.benchmark({"one": parts, "two": one, "brook-news": "brook-news"}, "bm25", "RR")
+    assert table.datasets == ("one", "two", "brook-news")
+    assert weir.benchmark({"one": parts}, "bm25", "RR").datasets == ("one",)
+    for other in (one, "brook-news"):
+        with pytest.raises(BadValue, match="has a name and is not called 'mine'"):
+            weir.benchmark({"mine": other}, "bm25", "RR")
+
+
 @pytest.mark.parametrize(
     ("view", "separator"), [("title text", None), ("title text", " - "), ("title", None)]
 )

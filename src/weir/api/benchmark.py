@@ -190,7 +190,7 @@ SILENT_SECONDS = 10
 
 @checked
 def benchmark(
-    datasets: Collection | Iterable[Collection],
+    datasets: Collection | Iterable[Collection] | Mapping[str, Collection],
     systems: SystemLike | Iterable[SystemLike] | Mapping[str, SystemLike],
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     out: str | os.PathLike[str] | None = None,
@@ -201,7 +201,8 @@ def benchmark(
 ) -> Benchmark:
     """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
-    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
+    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them, which
+        {name: ...} names.
     systems: systems or their names; {name: system} names functions and objects, and says what tables call others.
     measures: by default nDCG@10, R@100 and Judged@10.
     out: a results folder. The same call continues after an interruption. None keeps nothing, and all
@@ -263,6 +264,8 @@ def _run(
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several
+    if isinstance(datasets, Mapping):
+        return [_named_dataset(name, one) for name, one in datasets.items()]
     alone = isinstance(datasets, (str, Path, Dataset)) or (
         isinstance(datasets, tuple) and _in_memory(datasets)
     )
@@ -280,6 +283,18 @@ def _systems(systems: Any) -> tuple[Any, ...]:  # noqa: ANN401  one system or se
 
 def _in_memory(collection: object) -> bool:
     return isinstance(collection, tuple) and len(collection) == 3 and isinstance(collection[0], Mapping)
+
+
+def _named_dataset(name: object, collection: Any) -> Any:  # noqa: ANN401  as `_dataset`
+    if _in_memory(collection):
+        documents, queries, judgments = collection
+        return Dataset.of(documents, queries, judgments, str(name))
+    own = collection.name if isinstance(collection, Dataset) else str(collection)
+    if own != name:
+        raise BadValue(
+            f"{own} has a name and is not called '{name}'; {{name: ...}} names (documents, queries, judgments)"
+        )
+    return collection
 
 
 def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN401  any collection

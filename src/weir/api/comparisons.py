@@ -641,8 +641,12 @@ def _scores_by_name(
     rules: ScoringRules,
 ) -> dict[str, Scores]:
     if not isinstance(systems, (Mapping, Sequence)) or isinstance(systems, str):
-        kind = type(systems).__name__
-        raise BadValue(f"found {kind} as the systems; judgments come first, then two or more rankings")
+        kind, how = type(systems).__name__, ""
+        if hasattr(systems, "groupby"):
+            how = "; of several systems in one frame: dict(list(frame.groupby('system')))"
+        raise BadValue(
+            f"found one {kind} as the systems; judgments come first, then two or more rankings{how}"
+        )
     by_intent = any(m.by_intent for m in measures_of(measures))
     if not by_intent:
         refuse_rankings(qrels)

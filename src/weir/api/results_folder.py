@@ -32,7 +32,7 @@ from weir.datasets.card import CARDS, JUDGMENTS_CARDS, CollectionCard, Judgments
 from weir.datasets.fetch import fetch_missing
 from weir.datasets.load import Dataset, catalogue_name, load_group, query_groups
 from weir.datasets.scoring_rules import judged_by
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError, user_level
 from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost
 from weir.experiment.factors import twin_notes, twin_systems
 from weir.experiment.results import (
@@ -416,7 +416,7 @@ def official_scores(
         places = () if collection is None else (collection,)
         scores, remarks = experiment.reproduce.birco_of_cells(finished_cells(path_of(str(qrels))), places)
     for one in remarks:
-        warnings.warn(RankingWarning(one), stacklevel=2)
+        warnings.warn(RankingWarning(one), stacklevel=user_level())
     return ResultSet(BIRCO_SCORES, tuple(scores))
 
 

@@ -186,7 +186,7 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Return the agreement of the orders of systems, run on both collections; raises BadValue for fewer than three."""
+    """Return how alike a subset and its whole collection order systems; raises BadValue for fewer than three."""
     named = [parse_system(one) if isinstance(one, str) else one for one in systems]
     if len(named) < 3:
         raise BadValue(f"{len(named)} systems have no order worth comparing; name three at least, better six")

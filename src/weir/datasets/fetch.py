@@ -14,7 +14,7 @@ from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
 from weir.datasets.load import Dataset, catalogue_name, how_to_obtain, load_group, of_reference
 from weir.datasets.references import is_reference, materialize, named_split, source
-from weir.errors import DownloadError, DownloadWarning, WeirError
+from weir.errors import DownloadError, DownloadWarning, WeirError, user_level
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
 from weir.settings import settings
@@ -174,7 +174,8 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
             continue
         if reasons:
             warnings.warn(
-                DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"), stacklevel=3
+                DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"),
+                stacklevel=user_level(),
             )
         return
     raise DownloadError(

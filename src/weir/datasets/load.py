@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import warnings
@@ -17,6 +18,7 @@ import numpy as np
 from weir.argument_types import checked, named_arguments
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
+from weir.core.input_shapes import Labelled
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
 from weir.core.scores import SCORES_BY, GroupedScores, Scores
@@ -26,7 +28,7 @@ from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
 from weir.datasets.references import Materialized, is_reference, materialize, named_split
-from weir.errors import BadValue, DownloadError, LossWarning, NameNote, UnknownName
+from weir.errors import BadValue, DownloadError, LossWarning, NameNote, UnknownName, user_level
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
 from weir.files.layouts import CollectionLayout, find_layout, left_out, subset_of
@@ -414,7 +416,7 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
     official = catalogue_name(name)
     if official:
         if official == text and not here and Path(text).exists():
-            warnings.warn(NameNote(text), stacklevel=5)
+            warnings.warn(NameNote(text), stacklevel=user_level())
         entry = catalogue.get(official)
         if not entry.here:
             raise DownloadError(how_to_obtain(entry))
@@ -522,7 +524,7 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
     """Return the groups of queries that `by` names.
 
     by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and
-        groups, a column of the collection, {query: label}, or the groups themselves.
+        groups, a column of the collection, {query: label} or such a Series of pandas, or the groups themselves.
     queries: the ids that a rule is applied to.
     dataset: the collection whose columns may be named.
 
@@ -530,8 +532,16 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
     """
     if isinstance(by, QueryGroups):
         return by
-    if isinstance(by, Mapping):
-        return QueryGroups.of({str(query): label for query, label in by.items()})
+    if isinstance(by, (Mapping, Labelled)) and not hasattr(by, "columns"):
+        labels_of = {str(query): label for query, label in by.items()}
+        missing = [
+            query for query, label in labels_of.items() if isinstance(label, float) and math.isnan(label)
+        ]
+        return QueryGroups.of(labels_of | dict.fromkeys(missing))
+    if not isinstance(by, (str, os.PathLike)):
+        raise BadValue(
+            f"by is of type {type(by).__name__}; expected {{query: label}}, a Series, a rule, a path or a column"
+        )
     text = os.fspath(by) if isinstance(by, os.PathLike) else str(by)
     if text.startswith(RULES):
         return QueryGroups.by_identifier(queries, text)

@@ -16,7 +16,7 @@ from weir.core.short_names import run_titles
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets.load import Dataset, catalogue_name, load_group, names_collection
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue, RankingWarning, WeirError
+from weir.errors import BadValue, RankingWarning, WeirError, user_level
 from weir.experiment.results import (
     ResultCell,
     answered_texts,
@@ -167,7 +167,7 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
     if not subjects:
         raise BadValue("; ".join(lacking))
     for one in lacking:
-        warnings.warn(RankingWarning(f"left out: {one}"), stacklevel=2)
+        warnings.warn(RankingWarning(f"left out: {one}"), stacklevel=user_level())
     return subjects
 
 

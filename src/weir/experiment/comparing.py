@@ -639,6 +639,7 @@ def _pairs(
     baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
 ) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
     """Return (name in tables, dataset, before, after) of all systems and datasets, with notes on new ones."""
+    titles = run_titles(list(dict.fromkeys(one.system for one in (*baseline, *candidate))))
     if len(baseline) == len(candidate) == 1:
         pairs = [(baseline[0], candidate[0])]
     else:
@@ -651,8 +652,8 @@ def _pairs(
         pairs = [(one, by_name[one.system]) for one in baseline]
         old_names = {one.system for one in baseline}
         new = [one for one in candidate if one.system not in old_names]
-        notes += [Note(f"{one.system} is new and not gated") for one in new]
-    rows, titles = [], run_titles([one.system for one, _ in pairs])
+        notes += [Note(f"{titles[one.system]} is new and not gated") for one in new]
+    rows = []
     for one, other in pairs:
         if len(one.datasets) == len(other.datasets) == 1:
             [(name, before)], [after] = one.datasets.items(), other.datasets.values()

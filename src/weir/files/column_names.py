@@ -163,6 +163,10 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
     hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     if what == "score" and (distances := of_role(columns, "distance")):
         hint = f"; of '{distances[0]}' less is better: weir data import FILE -o DIR makes scores of distances"
+    elif what == "score" and of_role(columns, "grade"):
+        hint = "; grades are judgments', which come first, then the run"
+    elif what == "score" and of_role(columns, "rank") and path is None:
+        hint = "; ranks without scores are given as {query: documents in rank order}"
     elif what == "score" and of_role(columns, "rank"):
         hint = "; ranks without scores are read by: weir data import FILE -o DIR --as run-ranks"
     elif what in ("score", "grade") and len(columns) == 2:

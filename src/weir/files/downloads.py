@@ -24,7 +24,7 @@ from string import punctuation
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urljoin
 
-from weir.errors import BadValue, DownloadError, DownloadWarning, FormatError, StoreError
+from weir.errors import BadValue, DownloadError, DownloadWarning, FormatError, StoreError, user_level
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder, write_text
 from weir.files.json_record import parse_json
 from weir.files.leases import locked
@@ -293,7 +293,7 @@ def _fetch(address: Address, job: _Job) -> None:
                 raise _HopelessError(f"{error} ({failures} attempts)") from None
             warnings.warn(
                 DownloadWarning(f"{url}: {error}; attempt {failures + 1} of {job.patience.attempts}"),
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             time.sleep(seconds_before(failures + 1, job.patience.pause, 30.0, error.wait))
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.strings import Bytes, Float64, Strings
-from weir.errors import FormatError, RankingWarning
+from weir.errors import FormatError, RankingWarning, user_level
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -596,7 +596,7 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     if pairs:
         rows = table_rows(buf, table, (0, 1))
         said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
-        warnings.warn(RankingWarning(said), stacklevel=2)
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
         return rows
     empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
     if len(empty):

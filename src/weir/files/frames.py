@@ -23,7 +23,7 @@ from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
+from weir.errors import BadRanking, BadValue, RankingWarning, WeirError, user_level
 from weir.files.column_names import Kind, is_named, origin_column, rank_column, system_column, three_columns
 from weir.files.one_system import SystemRow, refuse_several_systems
 from weir.files.parsers import Source
@@ -391,7 +391,7 @@ def _examples(identifiers: Iterable[object]) -> dict[str, object]:
 
 
 def _warn_exchanged(why: str) -> None:
-    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=4)
+    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=user_level())
 
 
 def _whole(kind: type) -> bool:

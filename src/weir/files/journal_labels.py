@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.core.qrels import Origins, Qrels
-from weir.errors import BadValue, FormatError, RankingWarning
+from weir.errors import BadValue, FormatError, RankingWarning, user_level
 from weir.files.text_files import read_bytes
 
 APPLICATION_ID, JOURNAL_VERSION = 0x57656972, 1
@@ -40,7 +40,7 @@ def read_journal(path: Path) -> Qrels:
             f"{path}: judges differ on {contested:,} pairs that nobody has decided yet: the most frequent grade "
             "counts, of several such the lowest"
         )
-        warnings.warn(RankingWarning(said), stacklevel=2)
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
     return qrels
 
 

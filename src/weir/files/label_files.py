@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
-from weir.errors import BadValue, FormatError, LossWarning
+from weir.errors import BadValue, FormatError, LossWarning, user_level
 from weir.files.column_names import is_label, origin_column, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
@@ -162,7 +162,7 @@ class LabelTable:
 def _say_left_out(path: Path, columns: Sequence[str]) -> None:
     if columns:
         lost = f"{path}: no labels are read from {', '.join(columns)}: too few are numbers or known words"
-        warnings.warn(LossWarning(lost), stacklevel=3)
+        warnings.warn(LossWarning(lost), stacklevel=user_level())
 
 
 def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:

@@ -54,7 +54,9 @@ class CollectionPart:
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """Return a stream of the file's unpacked bytes. Raises FormatError if missing, no file, or in a damaged zip."""
+        """Return a stream of the file's unpacked bytes.
+
+        Raises FormatError if it is missing, is no file, or lies in a damaged zip."""
         try:
             check_regular(self.path)
             if self.member:

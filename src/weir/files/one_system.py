@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from weir.errors import FormatError, RankingWarning
+from weir.errors import FormatError, RankingWarning, user_level
 
 SystemRow: TypeAlias = tuple[str, str, str, str]
 """Place in the file, such as ", line 7"; query, system and rank, each "" if not there."""
@@ -55,4 +55,4 @@ def refuse_several_systems(
         raise FormatError(f"{source}{place}", found, f"one system; {remedy}")
     named = f"'{one[:_SHOWN]}' and '{other[:_SHOWN]}'"
     said = f"{source}: names systems {named}, which do not overlap; read as one system"
-    warnings.warn(RankingWarning(said), stacklevel=2)
+    warnings.warn(RankingWarning(said), stacklevel=user_level())

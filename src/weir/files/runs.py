@@ -21,7 +21,7 @@ from weir.core.run import READ_RUN, Named, Run
 from weir.core.short_names import run_file_name
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, count_equal, stretches, take_strings
 from weir.core.tables import cell_text
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, user_level
 from weir.files.beside import with_beside
 from weir.files.formats import bad_grade, begins_as_sheet, file_source, format_of, head_of
 from weir.files.journal_labels import is_journal, read_journal
@@ -235,7 +235,7 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
         advice = advice or "distances have to be negated"
         warnings.warn(
             RankingWarning(f"{name}: {'; '.join(doubts)}; the highest score counts as the best; {advice}"),
-            stacklevel=3,
+            stacklevel=user_level(),
         )
     return doubts
 

@@ -126,7 +126,7 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card that shares most words with a name (or the end of a path), or None."""
+    """Return the card of the family that a name, or the end of a path, belongs to by its words; None for none."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}

@@ -251,7 +251,7 @@ class Encoder:
         self.fetch()
         recipe = resolve(self)
         for note in recipe.notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=user_level())
         declared = self.declared(device)
         document = _part(recipe, recipe.document, recipe.max_document, declared)
         same = recipe.query is recipe.document

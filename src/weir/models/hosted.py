@@ -20,7 +20,7 @@ import numpy as np
 
 from weir.core.corpus import Queries
 from weir.core.strings import Float32, Strings
-from weir.errors import BadValue, FormatError, ServiceError, StoreError
+from weir.errors import BadValue, FormatError, ServiceError, StoreError, user_level
 from weir.files.atomic import write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
@@ -483,7 +483,7 @@ class Hosted:
             if not (self.query_prompt or self.document_prompt or self.provider.kinds):
                 note = without_prompts_note(self.model)
                 if note:
-                    warnings.warn(note, stacklevel=2)
+                    warnings.warn(note, stacklevel=user_level())
             bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
             metered = MeteredClient(key, bounds, clock or Clock(), budget.spent)
             budget.clients[name] = EmbeddingClient(self.provider, url, metered)
@@ -652,7 +652,7 @@ class LoadedHosted:
                 f"{self.encoder.model} has changed since {probe.date}: the vector of the probe text lies "
                 f"{probe.moved:.2g} (cosine distance; {TOLERANCE:g} is allowed) from where it lay; vectors kept "
                 f"from then and asked for now do not belong together; remove {probe.path} to begin anew",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64
-from weir.errors import StoreError, StoreWarning
+from weir.errors import StoreError, StoreWarning, user_level
 from weir.files.atomic import storing, write_json
 from weir.files.leases import locked
 from weir.files.network import KeptConnection
@@ -252,7 +252,7 @@ class AnswerStore:
                 if damaged > 1
                 else ("an answer is damaged and is asked for again")
             )
-            warnings.warn(StoreWarning(f"{self.path}: {lost}"), stacklevel=4)
+            warnings.warn(StoreWarning(f"{self.path}: {lost}"), stacklevel=user_level())
 
 
 # ----------

@@ -19,7 +19,7 @@ from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32, Int64
-from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError
+from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError, user_level
 from weir.files.atomic import storing
 from weir.registry import Identified, Identity, printed, session_only
 from weir.systems.protocol import (
@@ -283,7 +283,7 @@ class FolderShelf:
             except WeirError as error:
                 if not self.build:
                     raise
-                warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
+                warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=user_level())
         if searcher is None:
             if at is not None:
                 with storing(at):
@@ -345,7 +345,8 @@ def _with_sessions(value: T, firsts: dict[tuple[type, str], Identity]) -> T:
         first = firsts.setdefault((type(value), own.name), own)
         if not own.same_object(first):
             raise BadValue(
-                f"two objects are named '{own.name}'; give one another name: {value.adapter}(..., name=\"other\")"
+                f"two objects are named '{own.name}'; give one another name, of a benchmark by {{name: object}}, "
+                f'anywhere by: {value.adapter}(..., name="other")'
             )
         return cast(T, value if own.session == first.session else replace(plain, identity=first))
     # Values that differ in their session alone are equal, so that parts are held against each other one by one.

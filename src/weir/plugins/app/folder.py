@@ -224,7 +224,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class BuiltIndexes:
-    """A shelf of the indexes in a collection's results; it builds none."""
+    """The indexes that stand in a collection's results; none is built."""
 
     root: Path
     """The folder <results>/<collection>."""

@@ -17,7 +17,7 @@ from typing import Any
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.datasets import catalogue
-from weir.errors import BadValue, FormatError, RankingWarning, require
+from weir.errors import BadValue, FormatError, RankingWarning, require, user_level
 from weir.experiment.results import (
     ResultCell,
     as_weir_writes_it,
@@ -59,7 +59,7 @@ def cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]
 def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
     cells, outdated = current_cells(cells_in(results))
     for sentence in outdated:
-        warnings.warn(RankingWarning(sentence), stacklevel=3)
+        warnings.warn(RankingWarning(sentence), stacklevel=user_level())
     return cells
 
 

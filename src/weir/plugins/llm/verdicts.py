@@ -262,7 +262,7 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """Read the requirements that an answer names, at most MAX_REQUIREMENTS; () for none."""
+    """Return the requirements that an answer names, at most MAX_REQUIREMENTS, () for none, and the kind of answer."""
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
         return (), _kind_without_verdict(reply, text)

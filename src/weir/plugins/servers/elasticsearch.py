@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning
+from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning, user_level
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.network import KeptConnection
@@ -541,7 +541,9 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
                 message = f"{url}: {missing} of {total} shards of {index.index_name} are not there"
                 if attempt == 0:
                     seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
-                    warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
+                    warnings.warn(
+                        StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=user_level()
+                    )
                 server.clock.sleep(SHARD_PAUSE_SECONDS)
                 continue
             server.call("POST", f"/{index.index_name}/_refresh")  # it would wait long for a shard
@@ -724,7 +726,8 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]
 
 def _warn_again(index: ElasticIndex, fault: str) -> None:
     warnings.warn(
-        StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"), stacklevel=2
+        StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"),
+        stacklevel=user_level(),
     )
 
 

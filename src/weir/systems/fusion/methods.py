@@ -133,7 +133,7 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return one value per list, repeated for each row of the list, float64[n]."""
+        """Repeat a value of each ranking for every row of that ranking, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:

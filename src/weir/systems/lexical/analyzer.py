@@ -297,7 +297,7 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return the words of a text as Lucene's StandardTokenizer, but Han, kana and Hangul as overlapping
+    """Return the words that Lucene's StandardTokenizer splits a text into, Han, kana and Hangul as overlapping
     pairs.
 
     Widths are normalised as by CJKWidthFilter.

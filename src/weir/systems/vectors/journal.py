@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64, hash_strings
-from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
+from weir.errors import FormatError, StoreError, StoreWarning, is_shortage, user_level
 from weir.files.atomic import atomic_dir, storing, sweep_inside, write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
@@ -299,7 +299,9 @@ def mended(
             return read(True)  # another process mended it meanwhile
         except StoreError:
             count = journal.mend(width, moved_rows)
-    warnings.warn(StoreWarning(f"{error}; {count} texts are kept, the others are made again"), stacklevel=2)
+    warnings.warn(
+        StoreWarning(f"{error}; {count} texts are kept, the others are made again"), stacklevel=user_level()
+    )
     return read(True)
 
 
