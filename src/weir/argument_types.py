@@ -70,7 +70,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         beyond = further is None and len(args) > len(in_order)
         if beyond or (kwargs and _given_twice(args, kwargs, [one.name for one in in_order])):
             raise CallError(_misplaced(function, args, kwargs, [one.name for one in in_order], by_name))
-        if len(args) < len(needed) and (
+        if (len(args) < len(needed) or further is not None) and (
             lacking := [n for n in needed if n not in kwargs and by_name[n] not in in_order[: len(args)]]
         ):
             several = "s" * (len(lacking) > 1)

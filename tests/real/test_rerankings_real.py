@@ -57,6 +57,15 @@ def test_orders_are_those_of_the_files(tracks, one):
     assert one["candidates"] == sum(map(len, before.values()))
 
 
+def alike(one, other):
+    """Whether two values of JSON are equal but for the last digit of a sum, which libraries add in another order."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one == other or (isinstance(one, float) and one == pytest.approx(other, abs=1e-12))
+
+
 @pytest.mark.parametrize("number", [3, 5, 13, 22])
 def test_the_stored_figures_are_what_the_command_says(tracks, number):
     one = RECORDS[number]
@@ -65,7 +74,7 @@ def test_the_stored_figures_are_what_the_command_says(tracks, number):
     [found] = weir.reranking(first, again, qrels=qrels, rules=weir.ReorderRules(rel=2))
     said = json.loads(json.dumps(json_value(found)))
     for name in ("gain", "bias", "means", "blocks", "pattern", "repeated", "beyond", "tied"):
-        assert said[name] == one[name], name
+        assert alike(said[name], one[name]), name
     gain = (
         weir.evaluate(qrels, again, nDCG @ 10)[nDCG @ 10].mean
         - weir.evaluate(qrels, first, nDCG @ 10)[nDCG @ 10].mean

@@ -111,7 +111,7 @@ def test_the_command_says_counts_identifiers_and_policies(files, capsys):
     assert "  won: q3\n  lost: q2 q4\n  tied: q1\n" in out
     assert "  0.0000 -> 1.0000  query q3  (not answered by a)\n      rank - -> 1  d5 (grade 1)\n" in out
     assert "documents by descending identifier" in out
-    assert "note: a: 1 of 4 judged queries are not answered and score 0" in out
+    assert "note: a and b: 1 of 4 judged queries are not answered and score 0" in out
 
 
 def test_the_command_prints_json(files, capsys):
@@ -129,9 +129,7 @@ def test_two_cells_without_their_collection_have_values_alone(tmp_path):
     assert found.unanswered == (("q3",), ("q4",))  # the scores do not say so, the rankings do
     assert all(m.documents == () for m in (*found.up, *found.down))
     said = [note.text for note in found.notes if "not answered" in note.text]
-    assert said == [
-        f"{n}: 1 of 4 judged queries are not answered and score 0" for n in (found.first, found.second)
-    ]
+    assert said == [f"{found.first} and {found.second}: 1 of 4 judged queries are not answered and score 0"]
     with pytest.raises(BadValue, match=r"R@10 is not in both folders.*in both: nDCG@10, AP"):
         diff_cells(one, other, "R@10")
 

@@ -42,10 +42,10 @@ def test_the_last_word_is_fit_or_unfit_and_the_exit_code_says_it(tmp_path, capsy
     paths = [str(path) for path in made.write(tmp_path)]
     asked = ["audit", *paths, "--collection", str(tmp_path / "mine"), "--fit", "--change"]
     assert main([*asked, "0.05"]) == 0
-    assert capsys.readouterr().out.rstrip().endswith("test.tsv: fit")
+    assert capsys.readouterr().out.rstrip().endswith("mine: fit")
     assert main([*asked, "0.001", "-m", "nDCG@10", "-m", "P@5"]) == 1
     shown = capsys.readouterr().out.rstrip()
-    assert shown.endswith("test.tsv: unfit (few queries)")
+    assert shown.endswith("mine: unfit (few queries)")
     assert "700 queries show a difference of 0.0" in shown
     assert main([*asked, "0.001", "--json"]) == 1
     [record] = map(json.loads, capsys.readouterr().out.splitlines())

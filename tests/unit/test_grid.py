@@ -131,7 +131,7 @@ def test_short_names_are_what_differs():
     )
     assert short_names(["bm25(k1=1.2)", "rm3(bm25)"]) == ("bm25", "rm3(bm25)")
     assert short_names(['dense("m", dtype="fp32", store="int8")', 'dense("m", dtype="fp32")']) == (
-        "m(store='int8')",
+        'm(store="int8")',
         "m",
     )
     assert short_names(['dense("m")', 'colbert("m")']) == ("dense(m)", "colbert(m)")

@@ -144,7 +144,8 @@ def compare(
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
     collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer) and whose columns `by` may name. For a results folder {name: path} of collections that moved.
+        an answer) and whose columns `by` may name; in Python also {name: path} of collections of a results folder
+        that moved.
     datasets: of a results folder, these datasets or groups alone.
     only: of a results folder, these systems alone.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
@@ -742,7 +743,7 @@ def gate(
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking.
         Or only baseline and candidate, results folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
-    max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
+    max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop}, with 0.01 for other
         measures.
     confidence: how certain a pass and a failure must be.
     interval: one of t, percentile, bca and studentised.
@@ -752,7 +753,8 @@ def gate(
         and nothing is written.
     conventions: rules of scoring.
     collection: of rankings, by name or path, whose rules hold (self-matches, candidates, queries without an
-        answer) and whose columns `by` may name. For results folders {name: path} of collections that moved.
+        answer) and whose columns `by` may name; in Python also {name: path} of collections of results folders
+        that moved.
     systems: of results folders, these systems alone.
     noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and p-values
         allow for it.

@@ -260,6 +260,7 @@ def ratio_interval(
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
+    columns = columns[:, np.lexsort(columns[::-1])]  # as in `mean_bounds`: bounds depend on the values alone
     if columns.shape[1] < fewest(level):
         return math.nan, math.nan
     draws = generator or np.random.default_rng(SEED)

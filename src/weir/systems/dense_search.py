@@ -251,7 +251,7 @@ def dense(
 ) -> DenseRetriever:
     """Rank by the vectors of an encoder, exactly or by an approximate index; None leaves a setting to the model.
 
-    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API. In Python also
+    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API; in Python also
         an object with encode(texts) or a function of texts, whose vectors are stored if weir.encoder gives it a
         version.
     pooling: mean, cls, last or max, or own for an ONNX graph with one vector per text.

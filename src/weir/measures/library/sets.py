@@ -143,8 +143,7 @@ def Utility(
     miss: float = 0.0,
     rel: float = 1,
 ) -> Float64:
-    """Utility of the returned set: hit per relevant document, noise per other document, miss per relevant one not
-    returned.
+    """Utility of the returned set: a weight for each document, relevant or not, and for each relevant one missed.
 
     hit: weight of a relevant document returned.
     noise: weight of any other document returned.

@@ -187,8 +187,10 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / sum of these over the list; equal scores share 1 equally. Source: Montague and Aslam
-    2001."""
+    """Return (score - lowest) / sum of these over the list; equal scores share 1 equally.
+
+    Source: Montague and Aslam 2001.
+    """
     raised = lists.score - lists.spread(lists.extremes()[0])
     flat = lists.spread(1.0 / lists.list_lengths)
     return _ratio(raised, lists.spread(lists.sums(raised)), flat)
