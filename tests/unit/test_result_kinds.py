@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import weir
 from weir.api.charts import CHARTS
 from weir.api.result_set import KINDS, ResultSet
 from weir.core.charts import svg
 from weir.core.frames import json_value
 from weir.core.strings import Ids
 from weir.core.tables import Table
-from weir.errors import BadValue
+from weir.errors import BadValue, CallError
 from weir.plugins.llm.reordering import MEANS, MeanOverQueries
 
 # Where a field depends on another one or names what must exist.
@@ -99,3 +100,10 @@ def test_every_kind_with_charts_draws_its_example(name):
         root = ElementTree.fromstring(svg(chart))
         assert root.find("{http://www.w3.org/2000/svg}desc") is not None
     assert "<svg" in results.plot()._repr_html_()
+
+
+def test_a_text_form_takes_no_path():
+    table = weir.benchmark("brook-news", "bm25", "RR")
+    for form in (table.to_csv, table.to_latex, table.rows.to_csv, table.rows.to_markdown):
+        with pytest.raises(CallError, match=r"by place.*'x.csv' \(str\) has none"):
+            form("x.csv")

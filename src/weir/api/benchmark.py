@@ -13,7 +13,7 @@ from weir.api.progress import Progress, redraws
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import run_grid
 from weir.api.rows import COMPARISONS, row_tables
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, tables_as_text
@@ -171,14 +171,17 @@ class Benchmark:
             means.setdefault(row.measure, {}).setdefault(row.dataset, {})[row.system] = row.mean
         return means
 
+    @named_arguments
     def to_latex(self) -> str:
         """Return LaTeX tables for the booktabs package."""
         return tables_as_text(self.tables(), "latex")
 
+    @named_arguments
     def to_markdown(self) -> str:
         """Return the tables of results as Markdown."""
         return tables_as_text(self.tables(), "markdown")
 
+    @named_arguments
     def to_csv(self) -> str:
         """Return CSV with a line for each dataset, system and measure, at full precision."""
         return self.rows.to_csv()

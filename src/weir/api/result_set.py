@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core import frames, results
 from weir.core.frames import json_value, rebuilt
 from weir.core.results import Outcome, ResultKind, TablesOf, json_lines
@@ -157,16 +157,19 @@ class ResultSet(Sequence[T], Generic[T]):
             return csv_text([names, *([_cell(line.get(name)) for name in names] for line in lines)])
         return tables_as_text(self.tables(form, options), form, width, colour, self.kind.name)
 
+    @named_arguments
     def to_latex(self) -> str:
-        """Return the tables of these results as LaTeX."""
+        """Return the tables of these results as LaTeX; `save("x.tex")` writes them."""
         return self.shown("latex")
 
+    @named_arguments
     def to_markdown(self) -> str:
-        """Return the tables of these results as Markdown."""
+        """Return the tables of these results as Markdown; `save("x.md")` writes them."""
         return self.shown("markdown")
 
-    def to_csv(self, raw: bool = False) -> str:
-        """Return comma-separated values at full precision.
+    @named_arguments
+    def to_csv(self, *, raw: bool = False) -> str:
+        """Return comma-separated values at full precision; `save("x.csv")` writes them.
 
         raw: keep control characters and marks that turn text around, which come from data.
         """
