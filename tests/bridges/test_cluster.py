@@ -41,7 +41,10 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": Fal
 @contextmanager
 def cluster(nodes: int, monkeypatch, head=NODE):
     """A cluster of nodes on this machine, to which RAY_ADDRESS leads."""
-    machines = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        machines = Cluster(initialize_head=True, head_node_args=head)
+    except RuntimeError:  # a first node is not always up in Ray's own time on a loaded machine
+        machines = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(nodes - 1):
             machines.add_node(**NODE)

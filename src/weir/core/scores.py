@@ -111,6 +111,12 @@ class Row:
     unit: str = ""
     """Collection that the dataset belongs to in means over datasets; "" for the dataset itself."""
 
+    def __eq__(self, other: object) -> bool:  # noqa: PLW1641  the dataclass makes the hash
+        # As up to Python 3.12: a NaN equals itself; else rows without an interval would equal none, not even as read.
+        if not isinstance(other, Row):
+            return NotImplemented
+        return tuple(vars(self).values()) == tuple(vars(other).values())
+
     @property
     def called(self) -> str:
         """The name shown in tables and notes."""
