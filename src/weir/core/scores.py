@@ -73,7 +73,7 @@ class LabelUse:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row:  # noqa: PLW1641  the dataclass makes the hash
     """The mean of a measure over the judged queries of a dataset, with its interval."""
 
     dataset: str
@@ -111,7 +111,7 @@ class Row:
     unit: str = ""
     """Collection that the dataset belongs to in means over datasets; "" for the dataset itself."""
 
-    def __eq__(self, other: object) -> bool:  # noqa: PLW1641  the dataclass makes the hash
+    def __eq__(self, other: object) -> bool:
         # As up to Python 3.12: a NaN equals itself; else rows without an interval would equal none, not even as read.
         if not isinstance(other, Row):
             return NotImplemented
