@@ -175,7 +175,8 @@ def joined_files(path: Path, line: int) -> FormatError:
 
 def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
     """Return the position of the first byte order mark at the beginning of a line of complete lines; -1 for none."""
-    at = text.find(BOM, start, stop)
+    at = text.find(BOM[:1], start, stop)  # a byte alone is sought ten times as fast, and is rare
+    at = at if at < 0 else text.find(BOM, at, stop)
     while at > 0 and not text.endswith(b"\n", 0, at):
         at = text.find(BOM, at + 1, stop)
     return at
