@@ -15,6 +15,7 @@ from weir.audit.check import EXAMPLES_SHOWN, Finding, check
 from weir.audit.leakage import unit_rows
 from weir.core import rounding
 from weir.core.judged import Judged
+from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.rounding import counted, one_or_more
@@ -142,13 +143,8 @@ def hub_documents(subject: Subject) -> Iterator[Finding]:
         relevant = np.zeros_like(count)  # for how many queries each document is returned and relevant
         if subject.qrels is not None:
             qrels = subject.qrels
-            good = np.flatnonzero(qrels.grade > 0)
-            query = top.queries.codes(qrels.queries.strings)[qrels.query_of_row()[good]].astype(np.int64)
-            doc = top.docs.codes(qrels.docs.strings)[qrels.doc[good]].astype(np.int64)
-            returned = (query >= 0) & (doc >= 0)
-            width = max(1, len(top.docs))
-            pairs = top.query_of_row().astype(np.int64) * width + top.doc
-            right = np.isin(pairs, query[returned] * width + doc[returned]) & (top.doc >= 0)
+            row = pair_rows(qrels, top.queries, top.docs, top.query_of_row(), top.doc)
+            right = np.append(qrels.grade, 0)[row] > 0
             relevant = np.bincount(top.doc[right], minlength=len(top.docs))
         often = np.flatnonzero((count >= least * answered) & (2 * relevant < np.maximum(count, 1)))
         if answered < FEWEST_QUERIES or not len(often):
